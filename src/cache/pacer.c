@@ -411,6 +411,11 @@ void tt_pacer_free(struct tt_pacer *pacer)
 	free(pacer);
 }
 
+uint64_t tt_pacer_budget_bytes(const struct tt_pacer *pacer)
+{
+	return pacer->budget.total_bytes;
+}
+
 bool tt_pacer_try_charge(struct tt_pacer *pacer, uint64_t bytes)
 {
 	return tt_pacer_budget_try(&pacer->budget, tt_pacer_round(bytes));

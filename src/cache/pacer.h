@@ -76,6 +76,9 @@ uint64_t tt_pacer_default_budget(void);
 /* The tightest memory limit: of the cgroup, or the machine's memory. */
 uint64_t tt_pacer_memory_limit(void);
 
+/* What it was made with. */
+uint64_t tt_pacer_budget_bytes(const struct tt_pacer *pacer);
+
 /* Takes `bytes` (rounded up to pages) from the budget if they are there. Any thread. The most that may be asked for at once is half the budget. */
 bool tt_pacer_try_charge(struct tt_pacer *pacer, uint64_t bytes);
 
