@@ -35,6 +35,7 @@ struct tt_stream {
 	uint64_t next_read, next_write, oldest; /* counts of chunks */
 	unsigned writes;			/* in flight */
 	bool no_more;				/* nothing left to read */
+	bool ended_early;			/* the source is shorter than was said */
 	int error;
 };
 
@@ -177,6 +178,7 @@ static void stream_complete(struct tt_stream *stream, const struct tt_ring_compl
 		/* The source ends early: what was read is the rest. */
 		chunk->bytes = chunk->done_bytes;
 		stream->no_more = true;
+		stream->ended_early = true;
 	} else if (completion->result == 0) {
 		stream_fail(stream, -EIO, TT_COPY_WRITING);
 	} else if (completion->result > 0) {
@@ -221,9 +223,7 @@ int tt_stream_copy(struct tt_copy_worker *worker, const struct tt_copy_request *
 			stream_fail(stream, r, TT_COPY_READING);
 		stream_retire(stream);
 	}
-	if (stream->error == 0 && !stream->extents.finished && ret_result->size_bytes < request->size_bytes)
-		return 0; /* ended early */
-	if (stream->error == 0)
+	if (stream->error == 0 && !stream->ended_early) /* what comes behind the last data is a hole */
 		ret_result->size_bytes = request->size_bytes;
 	return stream->error;
 }
