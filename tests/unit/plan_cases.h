@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Made by tests/tools/plan_cases.py with rsync 3.5.0; each row of results is one run of the command in it. */
+/* Made by tests/tools/plan_cases.py with rsync 3.5.0; each row of results is one run of the command
+ * in it. */
 /* clang-format off */
 static const struct plan_pair plan_pairs[] = {
 	{{.mode = S_IFREG | 00644, .mtime_sec = 1577836800, .uid = 1000, .gid = 1000, .size_bytes = 3}, {0}, false, false, false},
