@@ -29,7 +29,7 @@
 /* What is known about the file system that a file is on. */
 struct tt_neutral_fs {
 	enum tt_residency_method method;
-	bool dontcache_read; /* RWF_DONTCACHE is worth trying; cleared by the reader that was refused */
+	_Atomic bool dontcache_read; /* RWF_DONTCACHE is worth trying; cleared by the reader that was refused */
 };
 
 /* Counted per thread and added up at the end of the run. Pages. */

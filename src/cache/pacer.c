@@ -218,7 +218,9 @@ static void pacer_finish_batch(struct tt_pacer *pacer, struct tt_pacer_batch *ba
 	batch->next = NULL;
 	*sink->last = batch;
 	sink->last = &batch->next;
-	pthread_cond_broadcast(sink->ready);
+	pthread_cond_broadcast(sink->ready[0]);
+	if (sink->ready[1])
+		pthread_cond_broadcast(sink->ready[1]);
 	pthread_mutex_unlock(sink->lock);
 }
 

@@ -40,11 +40,11 @@ struct tt_pacer_file {
 	int error;		/* verdict: first negative errno */
 };
 
-/* Where finished batches go; made by the taker, who guards it with a lock of his own and waits on a condition of his own. */
+/* Where finished batches go; made by the taker, who guards it with a lock of his own and waits on conditions of his own. */
 struct tt_pacer_batch;
 struct tt_pacer_sink {
 	pthread_mutex_t *lock;
-	pthread_cond_t *ready; /* signalled with the lock held */
+	pthread_cond_t *ready[2]; /* all who wait are woken, with the lock held; the second may be NULL */
 	struct tt_pacer_batch *first, **last;
 };
 

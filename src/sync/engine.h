@@ -36,6 +36,7 @@ struct tt_engine_policy {
 	bool verify_cache;    /* --verify-cache: after the run, open everything that was touched again and count its resident pages */
 	unsigned workers;     /* 0: chosen by the engine */
 	bool no_ring;	      /* TIPTOE_RING=off */
+	bool report_unchanged; /* tell entries that are as they should be, too (-ii, -vv) */
 };
 
 /* What is told while the run goes on, in rsync's order, from the engine thread only. Strings are valid during the call. */

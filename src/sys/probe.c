@@ -115,11 +115,13 @@ static enum tt_probe_answer probe_dontcache_write(int fd, enum tt_residency_meth
 	return probe_answer(probe_becomes_empty(fd, method));
 }
 
-static void probe_dontcache(int fd, enum tt_residency_method method, char *data, struct tt_probe *probe)
+static void probe_dontcache(int fd, enum tt_residency_method method, char *data, bool whole, struct tt_probe *probe)
 {
 	if (ftruncate(fd, 0) < 0)
 		return;
 	probe->dontcache_write = probe_dontcache_write(fd, method, data);
+	if (!whole)
+		return;
 	tt_residency_drop(fd, 0, 0);
 	probe->dontcache_overwrite = probe_dontcache_write(fd, method, data);
 	if (fdatasync(fd) < 0)
@@ -157,14 +159,12 @@ static int probe_open(int dir_fd)
 	return fd < 0 ? -errno : fd;
 }
 
-int tt_probe_run(int dir_fd, struct tt_probe *ret_probe)
+static int probe_file_system(int dir_fd, bool whole, struct tt_probe *probe)
 {
-	*ret_probe = (struct tt_probe){0};
-	probe_ring(ret_probe);
 	TT_FD_AUTO fd = probe_open(dir_fd);
 
 	if (fd < 0) {
-		ret_probe->tmpfile_error = fd;
+		probe->tmpfile_error = fd;
 		return 0;
 	}
 	enum tt_residency_method method = tt_residency_method(fd);
@@ -173,13 +173,27 @@ int tt_probe_run(int dir_fd, struct tt_probe *ret_probe)
 	if (!data)
 		return -ENOMEM;
 	memset(data, 0x5a, PROBE_BYTES);
-	probe_basics(fd, method, data, ret_probe);
+	probe_basics(fd, method, data, probe);
 	if (method == TT_RESIDENCY_NONE) {
-		ret_probe->dontcache_read = ret_probe->dontcache_write = ret_probe->dontcache_overwrite = TT_PROBE_NO;
+		probe->dontcache_read = probe->dontcache_write = probe->dontcache_overwrite = TT_PROBE_NO;
 	} else {
-		probe_writeback(fd, data, ret_probe);
-		probe_dontcache(fd, method, data, ret_probe);
+		if (whole)
+			probe_writeback(fd, data, probe);
+		probe_dontcache(fd, method, data, whole, probe);
 	}
 	free(data);
 	return 0;
+}
+
+int tt_probe_run(int dir_fd, struct tt_probe *ret_probe)
+{
+	*ret_probe = (struct tt_probe){0};
+	probe_ring(ret_probe);
+	return probe_file_system(dir_fd, true, ret_probe);
+}
+
+int tt_probe_run_quick(int dir_fd, struct tt_probe *ret_probe)
+{
+	*ret_probe = (struct tt_probe){0};
+	return probe_file_system(dir_fd, false, ret_probe);
 }

@@ -32,3 +32,6 @@ struct tt_probe {
 /* Runs the whole experiment in the open directory. Takes well under a second. Any thread.
  * Returns 0 (answers that could not be had are UNKNOWN). */
 int tt_probe_run(int dir_fd, struct tt_probe *ret_probe);
+
+/* Only what a run must know before it writes new files: cachestat, sync_file_range, drop_clean, dontcache_write. A few milliseconds. */
+int tt_probe_run_quick(int dir_fd, struct tt_probe *ret_probe);

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See apply.h. Links and nodes are here; the content of regular files is in apply_file.c.
+ */
+#include "sync/apply.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "sync/apply_file.h"
+#include "sync/arrive.h"
+#include "sync/finish.h"
+#include "sys/fd.h"
+#include "tree/linkset.h"
+#include "tree/stage.h"
+
+enum { APPLY_MOST_TRIES = 100 };
+
+static int apply_make(const struct tt_task *task, int dir_fd, const char *name)
+{
+	const struct tt_entry *wanted = task->wanted;
+
+	if (S_ISLNK(wanted->mode))
+		return symlinkat(wanted->link, dir_fd, name) < 0 ? -errno : 0;
+	return mknodat(dir_fd, name, (wanted->mode & S_IFMT) | 0600, makedev(wanted->rdev_major, wanted->rdev_minor)) < 0
+		? -errno
+		: 0;
+}
+
+static void apply_attributes_at(struct tt_worker *worker, struct tt_dir *dir, const char *name, const struct tt_task *task, const char *shown)
+{
+	enum tt_meta_step step;
+	const struct tt_entry *existing = task->action.exists ? task->existing : NULL;
+	int r = tt_meta_apply_at(&worker->engine->policy.meta, dir->destination_fd, name, task->wanted, existing, &step);
+
+	if (r < 0)
+		tt_engine_fail(worker->engine, tt_meta_step_text(step), dir, shown, r);
+}
+
+/* A link or node: made under a temporary name, with its attributes, then renamed, so that the name is never missing. */
+static int apply_node(struct tt_worker *worker, struct tt_dir *dir, const struct tt_task *task, const char *name)
+{
+	char temp[TT_STAGE_NAME_SIZE];
+	int r = -EEXIST;
+
+	for (unsigned i = 0; i < APPLY_MOST_TRIES && r == -EEXIST; i++) {
+		tt_stage_name(name, temp);
+		r = apply_make(task, dir->destination_fd, temp);
+	}
+	if (r < 0) {
+		tt_engine_fail(worker->engine, S_ISLNK(task->wanted->mode) ? "making symbolic link" : "making node", dir, name, r);
+		return r;
+	}
+	apply_attributes_at(worker, dir, temp, task, name);
+	r = tt_stage_arrive(dir->destination_fd, temp, name);
+	if (r < 0) {
+		unlinkat(dir->destination_fd, temp, 0);
+		tt_engine_fail(worker->engine, "renaming into place", dir, name, r);
+	}
+	return r;
+}
+
+/* Links the name to its group's leader, which has arrived. */
+static int apply_hard_link(struct tt_worker *worker, struct tt_dir *dir, const struct tt_task *task)
+{
+	struct tt_engine *engine = worker->engine;
+	char leader[PATH_MAX], temp[TT_STAGE_NAME_SIZE];
+	const char *path = tt_linkset_leader(task->group), *slash = strrchr(path, '/');
+	int r = -EEXIST;
+
+	if (strlen(path) >= sizeof leader)
+		return -ENAMETOOLONG;
+	strcpy(leader, path);
+	leader[slash ? slash - path : 0] = '\0';
+	TT_FD_AUTO fd = tt_fd_open_beneath(engine->root_destination_fd, slash ? leader : ".");
+
+	if (fd < 0)
+		return fd;
+	for (unsigned i = 0; i < APPLY_MOST_TRIES && r == -EEXIST; i++) {
+		tt_stage_name(task->wanted->name, temp);
+		r = linkat(fd, slash ? slash + 1 : path, dir->destination_fd, temp, 0) < 0 ? -errno : 0;
+	}
+	if (r < 0)
+		return r;
+	r = tt_stage_arrive(dir->destination_fd, temp, task->wanted->name);
+	if (r < 0)
+		unlinkat(dir->destination_fd, temp, 0);
+	return r;
+}
+
+/* What is wanted of a name that is no regular file with content to copy. Returns 0 or a negative errno, reported. */
+static int apply_other(struct tt_worker *worker, struct tt_dir *dir, const struct tt_task *task)
+{
+	const char *name = dir->destination_name ? dir->destination_name : task->wanted->name;
+
+	switch (task->action.kind) {
+	case TT_PLAN_SYMLINK:
+	case TT_PLAN_NODE:
+		return apply_node(worker, dir, task, name);
+	case TT_PLAN_ATTRIBUTES:
+		apply_attributes_at(worker, dir, name, task, name);
+		return 0;
+	case TT_PLAN_SKIP:
+	case TT_PLAN_SKIP_NONREG:
+	case TT_PLAN_SKIP_DIR:
+	case TT_PLAN_KEEP:
+	case TT_PLAN_COPY:
+	case TT_PLAN_DIRECTORY:
+		break;
+	}
+	return 0;
+}
+
+static void apply_task(struct tt_worker *worker, struct tt_dir *dir, const struct tt_task *task)
+{
+	if (task->action.kind == TT_PLAN_COPY) {
+		tt_apply_file(worker, dir, task); /* gives the directory back when the file has arrived */
+		return;
+	}
+	int r = apply_other(worker, dir, task);
+
+	if (task->group)
+		tt_apply_settle_group(worker, task->group, r == 0);
+	tt_finish_release(worker, dir, true);
+}
+
+static void apply_follower(struct tt_worker *worker, struct tt_follower *follower, bool *leader_arrived);
+
+/* A follower whose leader had arrived when it was planned. */
+static void apply_late_follower(struct tt_worker *worker, struct tt_dir *dir, const struct tt_task *task)
+{
+	struct tt_follower *follower = malloc(sizeof *follower);
+	bool arrived = true;
+
+	if (!follower) {
+		tt_engine_fail(worker->engine, "linking", dir, task->wanted->name, -ENOMEM);
+		tt_finish_release(worker, dir, false);
+		return;
+	}
+	*follower = (struct tt_follower){.dir = dir, .task = *task};
+	apply_follower(worker, follower, &arrived);
+}
+
+static void apply_follower(struct tt_worker *worker, struct tt_follower *follower, bool *leader_arrived)
+{
+	struct tt_engine *engine = worker->engine;
+	char path[PATH_MAX];
+
+	if (*leader_arrived) {
+		int r = apply_hard_link(worker, follower->dir, &follower->task);
+
+		if (r == 0) {
+			tt_finish_release(worker, follower->dir, true);
+			free(follower);
+			return;
+		}
+		/* EMLINK: the file system's limit is reached, the next group begins with this name. */
+		if (r != -EMLINK) {
+			tt_engine_fail(engine, "linking", follower->dir, follower->task.wanted->name, r);
+			tt_finish_release(worker, follower->dir, true);
+			free(follower);
+			return;
+		}
+	}
+	/* This name leads now. */
+	tt_engine_path(follower->dir, follower->task.wanted->name, path, sizeof path);
+	if (tt_linkset_promote(engine->links, follower->task.group, path) < 0)
+		tt_engine_fail(engine, "linking", follower->dir, follower->task.wanted->name, -ENOMEM);
+	if (S_ISREG(follower->task.wanted->mode))
+		follower->task.action.kind = TT_PLAN_COPY;
+	else
+		follower->task.action.kind = S_ISLNK(follower->task.wanted->mode) ? TT_PLAN_SYMLINK : TT_PLAN_NODE;
+	struct tt_task task = follower->task;
+	struct tt_dir *dir = follower->dir;
+
+	free(follower);
+	*leader_arrived = false;
+	apply_task(worker, dir, &task);
+}
+
+/* The followers after a promoted one wait for it. */
+static bool apply_wait_again(struct tt_worker *worker, struct tt_follower *follower, bool *ret_arrived)
+{
+	int r = tt_linkset_follow(worker->engine->links, follower->task.group, follower);
+
+	if (r == 0)
+		return true;
+	*ret_arrived = r == 1 + (int)TT_LINKSET_ARRIVED;
+	return false;
+}
+
+void tt_apply_settle_group(struct tt_worker *worker, struct tt_linkset_group *group, bool arrived)
+{
+	void **followers = NULL;
+	unsigned count = 0;
+	bool leader_arrived = arrived, promoted = false;
+	struct tt_engine *engine = worker->engine;
+
+	tt_linkset_settle(engine->links, group, arrived ? TT_LINKSET_ARRIVED : TT_LINKSET_FAILED, &followers, &count);
+	for (unsigned i = 0; i < count; i++) {
+		if (promoted && apply_wait_again(worker, followers[i], &leader_arrived))
+			continue;
+		bool before = leader_arrived;
+
+		apply_follower(worker, followers[i], &leader_arrived);
+		promoted = promoted || before != leader_arrived || !before;
+	}
+	free(followers);
+}
+
+void tt_apply_job(struct tt_worker *worker, struct tt_job *job)
+{
+	for (unsigned i = 0; i < job->count; i++) {
+		struct tt_task *task = &job->tasks[i];
+
+		if (atomic_load_explicit(&worker->engine->stop, memory_order_relaxed)) {
+			if (task->group && !task->is_follower)
+				tt_apply_settle_group(worker, task->group, false);
+			tt_finish_release(worker, job->dir, false);
+			continue;
+		}
+		if (task->is_follower)
+			apply_late_follower(worker, job->dir, task);
+		else
+			apply_task(worker, job->dir, task);
+	}
+	free(job);
+}

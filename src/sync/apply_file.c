@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See apply_file.h.
+ *
+ * A file that changes while it is copied is noticed by comparing fstat before and after, and copied once more. If it changes again: one that only grew keeps
+ * what was copied, with the first time, so that the next run takes it again; one that shrank or was rewritten leaves the old content in place.
+ *
+ * A disk that is full may be full of our own temporaries: everything on its way arrives first, then the file is tried once more, alone.
+ */
+#include "sync/apply_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sync/apply.h"
+#include "sync/arrive.h"
+#include "sync/volume.h"
+#include "sys/fd.h"
+#include "tree/stage.h"
+
+enum file_outcome {
+	FILE_GOOD,
+	FILE_FAILED,  /* reported */
+	FILE_CHANGED, /* the source moved under us: again */
+	FILE_FULL,    /* no space: again when there is some */
+};
+
+struct file_copy {
+	struct tt_worker *worker;
+	struct tt_dir *dir;
+	const struct tt_task *task;
+	const char *name; /* at the destination */
+	int from_fd;
+	struct stat before;
+	bool last_try;
+};
+
+static bool file_is_gone(int error)
+{
+	return error == -ENOENT || error == -ESTALE;
+}
+
+/* Opens the source and makes sure that it is still a regular file. */
+static int file_open(struct file_copy *copy)
+{
+	const struct tt_entry *wanted = copy->task->wanted;
+	struct tt_engine *engine = copy->worker->engine;
+
+	copy->from_fd = tt_fd_open_read(copy->dir->source_fds[wanted->layer], wanted->name);
+	if (file_is_gone(copy->from_fd)) {
+		tt_engine_vanished(engine, copy->dir, wanted->name);
+		return copy->from_fd;
+	}
+	if (copy->from_fd < 0) {
+		tt_engine_fail(engine, "opening", copy->dir, wanted->name, copy->from_fd);
+		return copy->from_fd;
+	}
+	if (fstat(copy->from_fd, &copy->before) < 0 || !S_ISREG(copy->before.st_mode)) {
+		tt_engine_fail(engine, "copying something that is no regular file any more,", copy->dir, wanted->name, -ESTALE);
+		tt_fd_close(copy->from_fd);
+		return -ESTALE;
+	}
+	return 0;
+}
+
+/* What of the file to be replaced is in the cache: its readers will want the same of the new one. */
+static void file_look_at_old(struct file_copy *copy, struct tt_arrival *arrival)
+{
+	struct tt_worker *worker = copy->worker;
+	struct stat st;
+
+	if (!copy->dir->to || worker->engine->policy.cache.mode != TT_CACHE_LEAVE || !copy->task->action.exists)
+		return;
+	TT_FD_AUTO fd = tt_fd_open_read(copy->dir->destination_fd, copy->name);
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return;
+	(void)tt_neutral_old_look(&arrival->old, fd, (uint64_t)st.st_size, &copy->dir->to->neutral, &worker->cache_stats);
+}
+
+static void file_prepare_paced(const struct file_copy *copy, struct tt_arrival *arrival)
+{
+	const struct tt_volume *to = copy->dir->to;
+	struct tt_pacer_file *paced = &arrival->paced;
+
+	paced->sync = to->sync;
+	paced->drop_windows = arrival->old.resident_pages == 0;
+	paced->fsync = copy->worker->engine->policy.fsync;
+	paced->can_count = to->can_count;
+	paced->started = to->dontcache_write && arrival->old.resident_pages == 0
+		&& tt_writer_is_whole(to->pacer, (uint64_t)copy->before.st_size)
+		&& to->sync == TT_PACER_SYNC_RANGE && !paced->fsync;
+}
+
+/* Whether the source was written to while it was copied. */
+static bool file_has_changed(const struct file_copy *copy, const struct stat *after, const struct tt_copy_result *result)
+{
+	(void)result;
+	return after->st_size != copy->before.st_size || after->st_mtim.tv_sec != copy->before.st_mtim.tv_sec
+		|| after->st_mtim.tv_nsec != copy->before.st_mtim.tv_nsec;
+}
+
+static enum file_outcome file_judge_change(struct file_copy *copy, const struct tt_copy_result *result)
+{
+	struct tt_engine *engine = copy->worker->engine;
+	const char *name = copy->task->wanted->name;
+	struct stat after;
+	char path[PATH_MAX], shown[PATH_MAX];
+
+	if (fstat(copy->from_fd, &after) < 0) {
+		tt_engine_fail(engine, "reading attributes of", copy->dir, name, -errno);
+		return FILE_FAILED;
+	}
+	if (!file_has_changed(copy, &after, result))
+		return FILE_GOOD;
+	if (!copy->last_try)
+		return FILE_CHANGED;
+	tt_log_escape(tt_engine_path(copy->dir, name, path, sizeof path), shown, sizeof shown);
+	if (after.st_size > copy->before.st_size && result->size_bytes >= (uint64_t)copy->before.st_size) {
+		tt_log_line(engine->log, TT_LOG_WARNING, "%s grew while it was copied: what it held before was copied", shown);
+		return FILE_GOOD;
+	}
+	tt_log_line(engine->log, TT_LOG_ERROR, "%s changed while it was copied: the old version stays", shown);
+	atomic_fetch_add(&engine->errors, 1);
+	return FILE_FAILED;
+}
+
+static enum file_outcome file_failed(struct file_copy *copy, const struct tt_copy_result *result, int error)
+{
+	struct tt_engine *engine = copy->worker->engine;
+
+	if (error == -ECANCELED)
+		return FILE_FAILED;
+	if (result->failed == TT_COPY_WRITING && (error == -ENOSPC || error == -EDQUOT))
+		return FILE_FULL;
+	if (result->failed == TT_COPY_READING && file_is_gone(error))
+		tt_engine_vanished(engine, copy->dir, copy->task->wanted->name);
+	else
+		tt_engine_fail(engine, result->failed == TT_COPY_READING ? "reading" : "writing", copy->dir, copy->task->wanted->name,
+			error);
+	return FILE_FAILED;
+}
+
+/* The attributes of what was really copied: times from before the first read. */
+static void file_set_attributes(struct file_copy *copy, int fd)
+{
+	struct tt_engine *engine = copy->worker->engine;
+	struct tt_entry wanted = *copy->task->wanted;
+	enum tt_meta_step step;
+
+	wanted.mode = copy->before.st_mode;
+	wanted.uid = copy->before.st_uid;
+	wanted.gid = copy->before.st_gid;
+	wanted.mtime_sec = copy->before.st_mtim.tv_sec;
+	wanted.mtime_nsec = (uint32_t)copy->before.st_mtim.tv_nsec;
+	int r = tt_meta_apply_fd(&engine->policy.meta, fd, &wanted, copy->task->action.exists ? copy->task->existing : NULL, &step);
+
+	if (r < 0)
+		tt_engine_fail(engine, tt_meta_step_text(step), copy->dir, copy->task->wanted->name, r);
+}
+
+/* Copies the content into the temporary that the arrival holds. */
+static enum file_outcome file_transfer(struct file_copy *copy, struct tt_arrival *arrival)
+{
+	struct tt_worker *worker = copy->worker;
+	struct tt_engine *engine = worker->engine;
+	struct tt_volume *to = copy->dir->to;
+	struct tt_neutral_reader reader;
+	struct tt_writer writer;
+	struct tt_copy_result result;
+	uint64_t size = (uint64_t)copy->before.st_size;
+
+	struct tt_volume *from = copy->dir->from;
+
+	if (copy->dir->layer_count > 1)
+		from = tt_volume_get(engine, copy->from_fd, from);
+	tt_neutral_reader_begin(&reader, copy->from_fd, size, engine->policy.cache.mode, &from->neutral, &worker->cache_stats);
+	tt_writer_begin(&writer, arrival->paced.fd, size, to->pacer, &arrival->paced, &worker->hooks,
+		arrival->paced.started ? TT_FD_DONTCACHE : 0);
+	const struct tt_copy_request request = {
+		.from_fd = copy->from_fd,
+		.size_bytes = size,
+		.holes = size > 4096 && (uint64_t)copy->before.st_blocks * 512 < size,
+		.sparse = engine->policy.sparse,
+		.reader = &reader,
+		.writer = &writer,
+	};
+	int r = tt_copy_content(&worker->copy, &request, &result);
+
+	tt_writer_end(&writer);
+	tt_neutral_reader_end(&reader);
+	arrival->size_bytes = result.size_bytes;
+	arrival->literal_bytes = result.literal_bytes;
+	if (r < 0)
+		return file_failed(copy, &result, r);
+	enum file_outcome outcome = file_judge_change(copy, &result);
+
+	if (outcome == FILE_GOOD) {
+		file_set_attributes(copy, arrival->paced.fd);
+		if (to->pacer)
+			tt_pacer_start(&arrival->paced);
+	}
+	return outcome;
+}
+
+/* One try: temporary, content, attributes, batch. */
+static enum file_outcome file_try(struct file_copy *copy)
+{
+	struct tt_worker *worker = copy->worker;
+	struct tt_arrival *arrival = tt_arrive_reserve(worker, copy->dir->to);
+
+	if (!arrival) {
+		tt_engine_fail(worker->engine, "copying", copy->dir, copy->task->wanted->name, -ENOMEM);
+		return FILE_FAILED;
+	}
+	if (fstat(copy->from_fd, &copy->before) < 0)
+		return FILE_FAILED;
+	int r = tt_stage_create(copy->dir->destination_fd, copy->name, arrival->temp, &arrival->paced.fd);
+
+	if (r == -ENOSPC || r == -EDQUOT)
+		return FILE_FULL;
+	if (r < 0) {
+		tt_engine_fail(worker->engine, "creating a temporary for", copy->dir, copy->name, r);
+		return FILE_FAILED;
+	}
+	arrival->dir = copy->dir;
+	arrival->wanted = copy->task->wanted;
+	arrival->group = copy->task->group;
+	file_look_at_old(copy, arrival);
+	if (copy->dir->to->pacer)
+		file_prepare_paced(copy, arrival);
+	enum file_outcome outcome = file_transfer(copy, arrival);
+
+	/* A failed one goes the same way: its windows may be in flight, and the descriptor must outlive them. */
+	arrival->discard = outcome != FILE_GOOD;
+	tt_arrive_add(worker, arrival);
+	return outcome;
+}
+
+/* Waits until everything on its way has arrived, and tries once more with nobody else doing the same. */
+static enum file_outcome file_try_alone(struct file_copy *copy)
+{
+	struct tt_engine *engine = copy->worker->engine;
+	const char *name = copy->task->wanted->name;
+
+	tt_arrive_drain(copy->worker);
+	pthread_mutex_lock(&engine->space_lock);
+	tt_arrive_drain(copy->worker);
+	enum file_outcome outcome = atomic_load(&engine->stop) ? FILE_FAILED : file_try(copy);
+
+	if (outcome == FILE_FULL) {
+		atomic_store(&engine->disk_full, true);
+		tt_engine_fail(engine, "writing", copy->dir, name, -ENOSPC);
+		tt_engine_abort(engine, TT_EXIT_FILE_IO);
+		outcome = FILE_FAILED;
+	}
+	pthread_mutex_unlock(&engine->space_lock);
+	return outcome;
+}
+
+void tt_apply_file(struct tt_worker *worker, struct tt_dir *dir, const struct tt_task *task)
+{
+	struct file_copy copy = {
+		.worker = worker,
+		.dir = dir,
+		.task = task,
+		.name = dir->destination_name ? dir->destination_name : task->wanted->name,
+	};
+	enum file_outcome outcome = FILE_FAILED;
+
+	if (file_open(&copy) == 0) {
+		outcome = file_try(&copy);
+		if (outcome == FILE_CHANGED) {
+			copy.last_try = true;
+			outcome = file_try(&copy);
+		}
+		if (outcome == FILE_FULL)
+			outcome = file_try_alone(&copy);
+		tt_fd_close(copy.from_fd);
+	}
+	if (outcome != FILE_GOOD)
+		tt_arrive_failed(worker, dir, task->group);
+}

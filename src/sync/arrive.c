@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See arrive.h.
+ */
+#include "sync/arrive.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sync/apply.h"
+#include "sync/finish.h"
+#include "sync/volume.h"
+#include "sys/fd.h"
+#include "tree/stage.h"
+
+/* So many batches fit into the budget that one is on the disk while others are written and filled. */
+enum { ARRIVE_BATCHES_IN_BUDGET = 16 };
+
+static const char *arrive_name(const struct tt_arrival *arrival)
+{
+	return arrival->dir->destination_name ? arrival->dir->destination_name : arrival->wanted->name;
+}
+
+static void arrive_count(struct tt_worker *worker, const struct tt_arrival *arrival)
+{
+	worker->stats.literal_bytes += arrival->literal_bytes;
+	atomic_fetch_add(&worker->engine->files_done, 1);
+}
+
+/* The verdict is in: the new content gets the name, or nobody will ever see it. */
+static bool arrive_rename(struct tt_worker *worker, struct tt_arrival *arrival)
+{
+	struct tt_engine *engine = worker->engine;
+	int r = arrival->paced.error;
+
+	if (arrival->discard)
+		return false;
+	if (r < 0) {
+		tt_engine_fail(engine, "writing", arrival->dir, arrive_name(arrival), r);
+		if (r == -ENOSPC || r == -EDQUOT) {
+			atomic_store(&engine->disk_full, true);
+			tt_engine_abort(engine, TT_EXIT_FILE_IO);
+		}
+		return false;
+	}
+	r = tt_stage_arrive(arrival->dir->destination_fd, arrival->temp, arrive_name(arrival));
+	if (r < 0)
+		tt_engine_fail(engine, "renaming into place", arrival->dir, arrive_name(arrival), r);
+	return r == 0;
+}
+
+static void arrive_drop(struct tt_worker *worker, const struct tt_arrival *arrival, const struct tt_volume *volume, bool good)
+{
+	struct tt_engine *engine = worker->engine;
+
+	if (engine->policy.cache.mode == TT_CACHE_KEEP || !volume->paced)
+		return;
+	tt_neutral_written(arrival->paced.fd, arrival->size_bytes, good ? &arrival->old : NULL, &volume->neutral,
+		&engine->keep_budget_pages, &worker->cache_stats);
+}
+
+static void arrive_one(struct tt_worker *worker, struct tt_arrival *arrival, const struct tt_volume *volume)
+{
+	struct tt_dir *dir = arrival->dir;
+	struct tt_linkset_group *group = arrival->group;
+	bool discarded = arrival->discard;
+	bool good = arrive_rename(worker, arrival);
+
+	if (!good)
+		unlinkat(dir->destination_fd, arrival->temp, 0);
+	arrive_drop(worker, arrival, volume, good);
+	tt_fd_close(arrival->paced.fd);
+	arrival->paced.fd = -1;
+	tt_neutral_old_deinit(&arrival->old);
+	if (good) {
+		arrive_count(worker, arrival);
+		if (group)
+			tt_apply_settle_group(worker, group, true);
+		tt_finish_release(worker, dir, true);
+	} else if (!discarded) { /* whoever discarded it answers for the directory: there may be another try */
+		tt_arrive_failed(worker, dir, group);
+	}
+}
+
+void tt_arrive_failed(struct tt_worker *worker, struct tt_dir *dir, struct tt_linkset_group *group)
+{
+	if (group)
+		tt_apply_settle_group(worker, group, false);
+	tt_finish_release(worker, dir, false);
+}
+
+static struct tt_batch *arrive_new_batch(struct tt_worker *worker, struct tt_volume *volume)
+{
+	struct tt_engine *engine = worker->engine;
+	struct tt_batch *batch = malloc(sizeof *batch);
+
+	if (!batch)
+		return NULL;
+	batch->paced = (struct tt_pacer_batch){.sink = &engine->arrived, .owner = batch};
+	batch->volume = volume;
+	batch->bytes = 0;
+	/* Descriptors are a budget too: batches that are out are bounded, and whoever waits for one helps. */
+	pthread_mutex_lock(&engine->lock);
+	while (engine->batches_out >= engine->most_batches) {
+		if (engine->arrived.first)
+			tt_arrive_run(worker);
+		else
+			pthread_cond_wait(&engine->batch_ready, &engine->lock);
+	}
+	engine->batches_out++;
+	pthread_mutex_unlock(&engine->lock);
+	return batch;
+}
+
+struct tt_arrival *tt_arrive_reserve(struct tt_worker *worker, struct tt_volume *volume)
+{
+	if (worker->batch && worker->batch->volume != volume)
+		tt_arrive_submit(worker);
+	while (!worker->batch) {
+		/* Helping while waiting may have given this worker a batch of its own: followers that lead are copied. */
+		struct tt_batch *batch = arrive_new_batch(worker, volume);
+
+		if (!batch)
+			return NULL;
+		if (worker->batch)
+			tt_arrive_submit(worker);
+		worker->batch = batch;
+	}
+	struct tt_arrival *arrival = &worker->batch->arrivals[worker->batch->paced.count];
+
+	memset(arrival, 0, offsetof(struct tt_arrival, temp));
+	arrival->paced.fd = -1;
+	return arrival;
+}
+
+void tt_arrive_add(struct tt_worker *worker, struct tt_arrival *arrival)
+{
+	struct tt_batch *batch = worker->batch;
+	struct tt_volume *volume = batch->volume;
+
+	batch->paced.files[batch->paced.count++] = &arrival->paced;
+	batch->bytes += arrival->size_bytes;
+	uint64_t most = volume->pacer ? tt_pacer_budget_bytes(volume->pacer) / ARRIVE_BATCHES_IN_BUDGET : 0;
+
+	if (!volume->pacer || batch->paced.count == TT_PACER_BATCH_FILES || batch->bytes >= most)
+		tt_arrive_submit(worker);
+}
+
+static void arrive_batch(struct tt_worker *worker, struct tt_batch *batch)
+{
+	struct tt_engine *engine = worker->engine;
+
+	for (unsigned i = 0; i < batch->paced.count; i++)
+		arrive_one(worker, &batch->arrivals[i], batch->volume);
+	free(batch);
+	pthread_mutex_lock(&engine->lock);
+	engine->batches_out--;
+	pthread_cond_broadcast(&engine->batch_ready);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+/* Without a pacer nobody waits for the disk, unless --fsync asks for it. */
+static void arrive_unpaced(struct tt_worker *worker, struct tt_batch *batch)
+{
+	for (unsigned i = 0; worker->engine->policy.fsync && i < batch->paced.count; i++) {
+		if (!batch->arrivals[i].discard && fsync(batch->arrivals[i].paced.fd) < 0)
+			batch->arrivals[i].paced.error = -errno;
+	}
+	arrive_batch(worker, batch);
+}
+
+void tt_arrive_submit(struct tt_worker *worker)
+{
+	struct tt_batch *batch = worker->batch;
+
+	worker->batch = NULL;
+	if (!batch)
+		return;
+	if (batch->volume->pacer && batch->paced.count > 0)
+		tt_pacer_submit_batch(batch->volume->pacer, &batch->paced);
+	else
+		arrive_unpaced(worker, batch);
+}
+
+void tt_arrive_run(struct tt_worker *worker)
+{
+	struct tt_engine *engine = worker->engine;
+	struct tt_pacer_batch *first = engine->arrived.first;
+
+	engine->arrived.first = first->next;
+	if (!first->next)
+		engine->arrived.last = &engine->arrived.first;
+	pthread_mutex_unlock(&engine->lock);
+	arrive_batch(worker, first->owner);
+	pthread_mutex_lock(&engine->lock);
+}
+
+void tt_arrive_drain(struct tt_worker *worker)
+{
+	struct tt_engine *engine = worker->engine;
+
+	tt_arrive_submit(worker);
+	pthread_mutex_lock(&engine->lock);
+	while (engine->batches_out > 0) {
+		if (engine->arrived.first)
+			tt_arrive_run(worker);
+		else
+			pthread_cond_wait(&engine->batch_ready, &engine->lock);
+	}
+	pthread_mutex_unlock(&engine->lock);
+}

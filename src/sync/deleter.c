@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See deleter.h. Directories are descended by descriptor, links are never followed: what is below a link is not ours.
+ */
+#include "sync/deleter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sys/fd.h"
+#include "tree/filter.h"
+
+/* One deletion: where it happens, and how it is called. */
+struct deleter {
+	struct tt_engine *engine;
+	struct tt_dir *dir; /* whose change it is; for messages */
+	char path[PATH_MAX * 2];
+	size_t base; /* length of dir's path with its slash */
+};
+
+static void deleter_count(struct tt_engine_stats *stats, uint32_t mode)
+{
+	stats->deleted++;
+	if (S_ISREG(mode))
+		stats->deleted_regular++;
+	else if (S_ISDIR(mode))
+		stats->deleted_directories++;
+	else if (S_ISLNK(mode))
+		stats->deleted_links++;
+	else if (S_ISCHR(mode) || S_ISBLK(mode))
+		stats->deleted_devices++;
+	else
+		stats->deleted_specials++;
+}
+
+static void deleter_tell(struct deleter *deleter, uint32_t mode)
+{
+	struct tt_engine *engine = deleter->engine;
+	const struct tt_event event = {.kind = TT_EVENT_DELETED, .path = deleter->path, .mode = mode};
+
+	deleter_count(&engine->stats, mode);
+	engine->events.event(engine->events.context, &event);
+}
+
+static int deleter_compare(const void *a, const void *b)
+{
+	return tt_entry_compare(a, b);
+}
+
+static int deleter_remove(struct deleter *deleter, int dir_fd, const char *name, uint32_t mode, bool contents);
+
+/* Everything in a directory that no filter protects. Returns 0, 1 if something stays on purpose, or a negative errno. */
+static int deleter_empty(struct deleter *deleter, int fd)
+{
+	struct tt_listing names = {0};
+	size_t length = strlen(deleter->path);
+	int result = tt_listing_read_names(&names, fd);
+
+	qsort(names.entries, names.count, sizeof *names.entries, deleter_compare);
+	deleter->path[length] = '/';
+	for (unsigned i = names.count; i-- > 0;) {
+		const struct tt_entry *entry = &names.entries[i];
+
+		if (length + strlen(entry->name) + 2 > sizeof deleter->path) {
+			result = -ENAMETOOLONG;
+			continue;
+		}
+		strcpy(deleter->path + length + 1, entry->name);
+		if (tt_filter_is_excluded(deleter->engine->policy.filter, deleter->path, tt_entry_is_dir(entry))) {
+			result = result < 0 ? result : 1;
+			continue;
+		}
+		int r = deleter_remove(deleter, fd, entry->name, entry->mode, true);
+
+		if (r != 0 && result >= 0)
+			result = r;
+	}
+	deleter->path[length] = '\0';
+	tt_listing_deinit(&names);
+	return result;
+}
+
+/* One name, with its contents if that is allowed. Told and counted when it is gone. */
+static int deleter_remove(struct deleter *deleter, int dir_fd, const char *name, uint32_t mode, bool contents)
+{
+	struct tt_engine *engine = deleter->engine;
+	const char *below = deleter->path + deleter->base;
+	int r = 0;
+
+	if (atomic_load(&engine->stop))
+		return -ECANCELED;
+	if (S_ISDIR(mode) && contents) {
+		TT_FD_AUTO fd = tt_fd_open_dir(dir_fd, name);
+
+		if (fd < 0)
+			tt_engine_fail(engine, "opening directory", deleter->dir, below, fd);
+		r = fd < 0 ? fd : deleter_empty(deleter, fd);
+	}
+	if (r != 0) {
+		if (r == 1)
+			tt_log_line(engine->log, TT_LOG_WARNING, "cannot delete non-empty directory: %s", deleter->path);
+		return r;
+	}
+	if (!engine->policy.dry_run && unlinkat(dir_fd, name, S_ISDIR(mode) ? AT_REMOVEDIR : 0) < 0 && errno != ENOENT) {
+		r = -errno;
+		if (r == -ENOTEMPTY || r == -EEXIST)
+			tt_log_line(engine->log, TT_LOG_WARNING, "cannot delete non-empty directory: %s", deleter->path);
+		else
+			tt_engine_fail(engine, "deleting", deleter->dir, below, r);
+		return r;
+	}
+	deleter_tell(deleter, mode);
+	return 0;
+}
+
+static void deleter_begin(struct deleter *deleter, struct tt_engine *engine, struct tt_dir *dir, const char *name)
+{
+	deleter->engine = engine;
+	deleter->dir = dir;
+	tt_engine_path(dir, name, deleter->path, sizeof deleter->path);
+	deleter->base = strlen(deleter->path) - strlen(name);
+}
+
+static bool deleter_is_extraneous(const struct tt_engine *engine, const struct tt_dir *dir, const struct tt_entry *entry)
+{
+	char path[PATH_MAX * 2];
+
+	if (entry->twin != TT_ENTRY_NONE || (entry->flags & TT_ENTRY_VANISHED))
+		return false;
+	if (tt_filter_is_empty(engine->policy.filter))
+		return true;
+	return !tt_filter_is_excluded(
+		engine->policy.filter, tt_engine_path(dir, entry->name, path, sizeof path), tt_entry_is_dir(entry));
+}
+
+void tt_deleter_extraneous(struct tt_engine *engine, struct tt_dir *dir)
+{
+	unsigned count = 0;
+	struct deleter *deleter;
+
+	if (dir->destination_fd < 0 || dir->destination.count == 0)
+		return;
+	for (unsigned i = 0; i < dir->destination.count; i++)
+		count += deleter_is_extraneous(engine, dir, &dir->destination.entries[i]);
+	if (count == 0)
+		return;
+	if (engine->io_error || atomic_load(&engine->disk_full)) {
+		if (!engine->said_no_deletions)
+			tt_log_line(engine->log, TT_LOG_WARNING, "IO error encountered -- skipping file deletion");
+		engine->said_no_deletions = true;
+		return;
+	}
+	struct tt_entry *extraneous = malloc(count * sizeof *extraneous);
+
+	deleter = malloc(sizeof *deleter);
+	count = 0;
+	for (unsigned i = 0; extraneous && i < dir->destination.count; i++) {
+		if (deleter_is_extraneous(engine, dir, &dir->destination.entries[i]))
+			extraneous[count++] = dir->destination.entries[i];
+	}
+	if (extraneous && deleter) {
+		qsort(extraneous, count, sizeof *extraneous, deleter_compare);
+		while (count-- > 0) {
+			deleter_begin(deleter, engine, dir, extraneous[count].name);
+			(void)deleter_remove(deleter, dir->destination_fd, extraneous[count].name, extraneous[count].mode, true);
+		}
+	} else {
+		tt_engine_fail(engine, "deleting in", dir, NULL, -ENOMEM);
+	}
+	free(extraneous);
+	free(deleter);
+	pthread_mutex_lock(&engine->lock);
+	dir->changed = true;
+	pthread_mutex_unlock(&engine->lock);
+}
+
+int tt_deleter_make_way(struct tt_engine *engine, struct tt_dir *dir, const struct tt_entry *existing, const char *what)
+{
+	struct deleter *deleter = malloc(sizeof *deleter);
+	int r = -ENOMEM;
+
+	if (deleter) {
+		deleter_begin(deleter, engine, dir, existing->name);
+		r = deleter_remove(deleter, dir->destination_fd, existing->name, existing->mode,
+			engine->policy.delete_mode != TT_DELETE_NONE);
+	}
+	free(deleter);
+	if (r != 0) {
+		char verb[64];
+
+		snprintf(verb, sizeof verb, "making way for new %s", what);
+		tt_engine_fail(engine, verb, dir, existing->name, r > 0 ? -ENOTEMPTY : r);
+		return r > 0 ? -ENOTEMPTY : r;
+	}
+	return 0;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See finish.h.
+ */
+#include "sync/finish.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "sync/dir.h"
+
+/* Modes and times last: children that arrived have changed the time, and could not have been made below a read-only mode. */
+static void finish_attributes(struct tt_engine *engine, struct tt_dir *dir)
+{
+	enum tt_meta_step step;
+
+	if (engine->policy.dry_run || !dir->is_target || dir->destination_fd < 0 || dir->failed || !dir->changed)
+		return;
+	int r = tt_meta_apply_fd(&engine->policy.meta, dir->destination_fd, &dir->entry, dir->exists ? &dir->existing : NULL, &step);
+
+	if (r < 0)
+		tt_engine_fail(engine, tt_meta_step_text(step), dir, NULL, r);
+	if (engine->policy.fsync && fsync(dir->destination_fd) < 0)
+		tt_engine_fail(engine, "syncing directory", dir, NULL, -errno);
+}
+
+/* With the lock held: whether this was the last thing the directory waited for. */
+static bool finish_is_last(struct tt_dir *dir)
+{
+	return --dir->pending == 0;
+}
+
+/* Finishes the directory and every ancestor that waited only for it. */
+static void finish_up(struct tt_engine *engine, struct tt_dir *dir)
+{
+	while (dir) {
+		struct tt_dir *parent = dir->parent;
+		bool last = false;
+
+		finish_attributes(engine, dir);
+		atomic_fetch_add(&engine->files_done, 1);
+		if (parent) { /* the root is the engine's to free */
+			pthread_mutex_lock(&engine->lock);
+			last = finish_is_last(parent);
+			engine->dirs_ahead--;
+			pthread_mutex_unlock(&engine->lock);
+			tt_dir_free(dir);
+		} else {
+			pthread_mutex_lock(&engine->lock);
+			engine->root_finished = true;
+			pthread_cond_signal(&engine->plan_ready);
+			pthread_mutex_unlock(&engine->lock);
+		}
+		dir = last ? parent : NULL;
+	}
+}
+
+/* With the lock held: takes away the listings when nothing reads them any more. They are freed without the lock; the node itself may be gone by then. */
+static void finish_steal_listings(struct tt_dir *dir, struct tt_listing *ret_source, struct tt_listing *ret_destination)
+{
+	if (!dir->planned || dir->jobs > 0)
+		return;
+	*ret_source = dir->source;
+	*ret_destination = dir->destination;
+	dir->source = dir->destination = (struct tt_listing){0};
+}
+
+void tt_finish_release(struct tt_worker *worker, struct tt_dir *dir, bool changed)
+{
+	struct tt_engine *engine = worker->engine;
+	struct tt_listing source = {0}, destination = {0};
+
+	pthread_mutex_lock(&engine->lock);
+	dir->changed = dir->changed || changed;
+	dir->jobs--;
+	engine->tasks_out--;
+	finish_steal_listings(dir, &source, &destination);
+	bool last = finish_is_last(dir);
+
+	pthread_cond_signal(&engine->plan_ready);
+	pthread_mutex_unlock(&engine->lock);
+	tt_listing_deinit(&source);
+	tt_listing_deinit(&destination);
+	if (last)
+		finish_up(engine, dir);
+}
+
+void tt_finish_planned(struct tt_engine *engine, struct tt_dir *dir)
+{
+	struct tt_listing source = {0}, destination = {0};
+
+	pthread_mutex_lock(&engine->lock);
+	dir->planned = true;
+	engine->entries_ahead -= dir->entries_ahead;
+	finish_steal_listings(dir, &source, &destination);
+	bool last = finish_is_last(dir);
+
+	/* Those who list ahead may go on. */
+	pthread_cond_signal(&engine->work_ready);
+	pthread_mutex_unlock(&engine->lock);
+	tt_listing_deinit(&source);
+	tt_listing_deinit(&destination);
+	if (last)
+		finish_up(engine, dir);
+}

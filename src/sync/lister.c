@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See lister.h. Here is also where the temporaries of dead runs are swept: their names are in the listing anyway.
+ */
+#include "sync/lister.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "sync/compare.h"
+#include "sync/dir.h"
+#include "sync/volume.h"
+#include "sys/fd.h"
+#include "tree/filter.h"
+#include "tree/stage.h"
+
+struct lister {
+	struct tt_engine *engine;
+	struct tt_dir *dir;
+};
+
+static void lister_report(void *context, const char *name, int error)
+{
+	const struct lister *lister = context;
+
+	lister->dir->list_error = error;
+	if (error == -ENOENT || error == -ESTALE)
+		tt_engine_vanished(lister->engine, lister->dir, name);
+	else
+		tt_engine_fail(lister->engine, "reading attributes of", lister->dir, name, error);
+}
+
+static void lister_open_source(struct tt_engine *engine, struct tt_dir *dir)
+{
+	if (!dir->parent)
+		return; /* the root's were opened from the command line */
+	dir->source_fds = malloc(dir->layer_count * sizeof *dir->source_fds);
+	if (!dir->source_fds) {
+		dir->layer_count = 0;
+		dir->list_error = -ENOMEM;
+		return;
+	}
+	for (unsigned i = 0; i < dir->layer_count; i++) {
+		int fd = tt_fd_open_dir(dir->parent->source_fds[dir->layers[i]], dir->name);
+
+		dir->source_fds[i] = fd;
+		if (fd >= 0)
+			continue;
+		dir->list_error = fd;
+		if (fd == -ENOENT || fd == -ESTALE)
+			tt_engine_vanished(engine, dir, NULL);
+		else
+			tt_engine_fail(engine, "opening directory", dir, NULL, fd);
+	}
+}
+
+/* The destination's directory, where its parent has one of this name. */
+static void lister_open_destination(struct tt_engine *engine, struct tt_dir *dir)
+{
+	if (!dir->parent || !dir->exists || dir->parent->destination_fd < 0)
+		return;
+	int fd = tt_fd_open_dir(dir->parent->destination_fd, dir->name);
+
+	if (fd >= 0) {
+		dir->destination_fd = fd;
+	} else if (fd != -ENOENT) {
+		dir->failed = true;
+		tt_engine_fail(engine, "opening directory", dir, NULL, fd);
+	}
+}
+
+/* Temporaries: a dead run's goes, one that is in use stays and is nobody's to delete. */
+static void lister_sweep(struct tt_engine *engine, struct tt_dir *dir)
+{
+	for (unsigned i = 0; i < dir->destination.count; i++) {
+		struct tt_entry *entry = &dir->destination.entries[i];
+
+		if (entry->twin != TT_ENTRY_NONE || S_ISDIR(entry->mode) || !tt_stage_is_temporary(entry->name))
+			continue;
+		if (engine->policy.dry_run || tt_stage_sweep(dir->destination_fd, entry->name) >= 0)
+			entry->flags |= TT_ENTRY_VANISHED;
+	}
+}
+
+static void lister_read(struct tt_engine *engine, struct tt_dir *dir)
+{
+	struct lister lister = {.engine = engine, .dir = dir};
+	const struct tt_listing_options options = {
+		.filter = engine->policy.filter,
+		.path = dir->path,
+		.read_links = engine->policy.plan.links,
+	};
+	const struct tt_listing_problem problem = {.report = lister_report, .context = &lister};
+
+	for (unsigned i = 0; i < dir->layer_count && !dir->no_descent; i++) {
+		if (dir->source_fds[i] < 0 || (dir->layer_is_named && dir->layer_is_named[i]))
+			continue;
+		int r = tt_listing_read_source(&dir->source, dir->source_fds[i], i, &options, &problem);
+
+		if (r < 0) {
+			dir->list_error = r;
+			tt_engine_fail(engine, "reading directory", dir, NULL, r);
+		}
+	}
+	tt_listing_sort(&dir->source);
+	if (dir->destination_fd < 0)
+		return;
+	int r = tt_listing_read_names(&dir->destination, dir->destination_fd);
+
+	if (r >= 0)
+		r = tt_listing_match(&dir->source, &dir->destination, dir->destination_fd, engine->policy.plan.links);
+	if (r < 0) {
+		dir->list_error = r;
+		tt_engine_fail(engine, "reading directory", dir, NULL, r);
+	}
+	lister_sweep(engine, dir);
+}
+
+/* Whether what is below a directory is left out: -x at a mount point, or the destination itself. */
+static bool lister_no_descent(struct tt_engine *engine, const struct tt_dir *parent, const struct tt_entry *entry)
+{
+	if (engine->policy.one_file_system && (parent->entry.flags & TT_ENTRY_CONTENTS)
+		&& (entry->dev_major != parent->entry.dev_major || entry->dev_minor != parent->entry.dev_minor))
+		return true;
+	if (entry->ino == engine->destination_ino
+		&& (((uint64_t)entry->dev_major << 32) | entry->dev_minor) == engine->destination_dev_key) {
+		tt_engine_fail(engine, "copying the destination into itself, not descending into", parent, entry->name, -ELOOP);
+		return true;
+	}
+	return false;
+}
+
+/* Directories with one name in several layers stand one after the other: one node for them. */
+static unsigned lister_same_name(const struct tt_listing *listing, unsigned first)
+{
+	unsigned end = first + 1;
+
+	while (end < listing->count && tt_entry_is_dir(&listing->entries[end])
+		&& strcmp(listing->entries[end].name, listing->entries[first].name) == 0)
+		end++;
+	return end;
+}
+
+static struct tt_dir *lister_child(struct tt_engine *engine, struct tt_dir *dir, unsigned first, unsigned end)
+{
+	const struct tt_entry *entry = &dir->source.entries[first];
+	struct tt_dir *child = tt_dir_new(dir, entry);
+
+	if (!child)
+		return NULL;
+	child->layer_count = end - first;
+	child->layers = malloc(child->layer_count * sizeof *child->layers);
+	if (!child->layers) {
+		tt_dir_free(child);
+		return NULL;
+	}
+	for (unsigned i = first; i < end; i++)
+		child->layers[i - first] = dir->source.entries[i].layer;
+	child->entry.flags |= TT_ENTRY_CONTENTS;
+	child->no_descent = lister_no_descent(engine, dir, entry);
+	if (entry->twin != TT_ENTRY_NONE) {
+		child->existing = dir->destination.entries[entry->twin];
+		child->existing.name = child->name;
+		child->existing.link = NULL;
+		child->exists = tt_entry_is_dir(&child->existing);
+	}
+	return child;
+}
+
+static void lister_make_children(struct tt_engine *engine, struct tt_dir *dir)
+{
+	unsigned first = 0;
+
+	while (first < dir->source.count && !tt_entry_is_dir(&dir->source.entries[first]))
+		first++;
+	if (first == dir->source.count || !engine->policy.plan.recursive)
+		return;
+	dir->children = malloc((dir->source.count - first) * sizeof(struct tt_dir *));
+	while (dir->children && first < dir->source.count) {
+		unsigned end = lister_same_name(&dir->source, first);
+		struct tt_dir *child = lister_child(engine, dir, first, end);
+
+		if (!child)
+			break;
+		child->index = dir->child_count;
+		dir->children[dir->child_count++] = child;
+		first = end;
+	}
+	if (first < dir->source.count) {
+		dir->list_error = -ENOMEM;
+		tt_engine_fail(engine, "reading directory", dir, NULL, -ENOMEM);
+	}
+}
+
+static void lister_enter_listed(struct tt_engine *engine, struct tt_dir *dir)
+{
+	pthread_mutex_lock(&engine->lock);
+	dir->state = TT_DIR_LISTED;
+	dir->pending += dir->child_count;
+	dir->entries_ahead = dir->source.count + dir->destination.count + 1;
+	engine->entries_ahead += dir->entries_ahead;
+	for (unsigned i = 0; i < dir->child_count; i++) {
+		/* Without memory for the queue the plan lists the child itself. */
+		(void)tt_dir_queue_push(engine, dir->children[i]);
+	}
+	pthread_cond_signal(&engine->plan_ready);
+	if (dir->child_count > 0)
+		pthread_cond_broadcast(&engine->work_ready);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+void tt_lister_run(struct tt_engine *engine, struct tt_worker *worker, struct tt_dir *dir)
+{
+	lister_open_source(engine, dir);
+	lister_open_destination(engine, dir);
+	if (dir->layer_count > 0 && dir->source_fds[0] >= 0)
+		dir->from = tt_volume_get(engine, dir->source_fds[0], dir->parent ? dir->parent->from : NULL);
+	if (dir->destination_fd >= 0)
+		dir->to = tt_volume_get(engine, dir->destination_fd, dir->parent ? dir->parent->to : NULL);
+	lister_read(engine, dir);
+	if (engine->policy.plan.checksum && engine->copying_pass)
+		tt_compare_listing(engine, worker, dir);
+	lister_make_children(engine, dir);
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < dir->source.count; i++)
+		bytes += S_ISREG(dir->source.entries[i].mode) ? dir->source.entries[i].size_bytes : 0;
+	if (engine->copying_pass) {
+		atomic_fetch_add(&engine->files_known, dir->source.count);
+		atomic_fetch_add(&engine->bytes_known, bytes);
+	}
+	lister_enter_listed(engine, dir);
+}

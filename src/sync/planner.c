@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See planner.h. Directories are here; the names in them are in planner_entries.c.
+ */
+#include "sync/planner.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sync/deleter.h"
+#include "sync/dir.h"
+#include "sync/finish.h"
+#include "sync/lister.h"
+#include "sync/planner_entries.h"
+#include "sync/volume.h"
+#include "sys/fd.h"
+
+/* Waits until the directory is listed; lists it here if no worker has begun to. With `skip` an unlisted one is not read at all. */
+static void planner_await_listing(struct tt_engine *engine, struct tt_dir *dir, bool skip)
+{
+	bool mine = false;
+
+	pthread_mutex_lock(&engine->lock);
+	if (dir->state == TT_DIR_WAITING) {
+		if (dir->heap_index > 0)
+			tt_dir_queue_remove(engine, dir);
+		dir->state = TT_DIR_LISTING;
+		engine->dirs_ahead++;
+		mine = true;
+	}
+	while (!mine && dir->state != TT_DIR_LISTED)
+		pthread_cond_wait(&engine->plan_ready, &engine->lock);
+	pthread_mutex_unlock(&engine->lock);
+	if (mine && skip)
+		dir->state = TT_DIR_LISTED;
+	else if (mine)
+		tt_lister_run(engine, &engine->workers[engine->worker_count], dir);
+}
+
+static int planner_make_directory(struct tt_engine *engine, struct tt_dir *dir, const struct tt_plan_action *action)
+{
+	struct tt_dir *parent = dir->parent;
+
+	if (action->make_way) {
+		int r = tt_deleter_make_way(engine, parent, &dir->existing, "directory");
+
+		if (r < 0)
+			return r;
+	}
+	if (engine->policy.dry_run)
+		return 0;
+	/* Ours alone until it is complete: it gets its mode when its last child has arrived. */
+	if (mkdirat(parent->destination_fd, dir->name, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	int fd = tt_fd_open_dir(parent->destination_fd, dir->name);
+
+	if (fd < 0)
+		return fd;
+	dir->destination_fd = fd;
+	dir->to = tt_volume_get(engine, fd, parent->to);
+	pthread_mutex_lock(&engine->lock);
+	parent->changed = true;
+	dir->changed = true;
+	pthread_mutex_unlock(&engine->lock);
+	return dir->to ? 0 : -ENOMEM;
+}
+
+/* An ordinary user must be able to make names in a directory whose final mode does not let him. */
+static void planner_open_mode(struct tt_engine *engine, struct tt_dir *dir)
+{
+	if (engine->policy.dry_run || dir->destination_fd < 0 || engine->policy.plan.is_super || (dir->existing.mode & 0700) == 0700)
+		return;
+	if (fchmod(dir->destination_fd, (dir->existing.mode & 07777) | 0700) == 0) {
+		pthread_mutex_lock(&engine->lock);
+		dir->changed = true;
+		pthread_mutex_unlock(&engine->lock);
+	}
+}
+
+static void planner_count_directory(struct tt_engine *engine, bool is_new)
+{
+	engine->stats.files++;
+	engine->stats.directories++;
+	engine->stats.created += is_new;
+	engine->stats.created_directories += is_new;
+}
+
+/* Makes the directory or finds it there. Returns whether its contents are wanted. */
+static bool planner_enter_directory(struct tt_engine *engine, struct tt_dir *dir)
+{
+	struct tt_plan_action action;
+	const struct tt_entry *existing = dir->existing.mode != 0 && (dir->exists || dir->parent) ? &dir->existing : NULL;
+
+	if (!dir->is_target)
+		return true;
+	tt_plan_entry(&engine->policy.plan, &dir->entry, existing, &action);
+	if (!dir->parent) /* it was made, if need be, when the operands were opened */
+		action.make_way = false;
+	bool is_new = !dir->exists;
+
+	if (action.kind == TT_PLAN_SKIP || action.kind == TT_PLAN_SKIP_DIR)
+		return false;
+	planner_count_directory(engine, is_new);
+	if (is_new && dir->parent) {
+		int r = planner_make_directory(engine, dir, &action);
+
+		if (r < 0) {
+			if (!action.make_way)
+				tt_engine_fail(engine, "making directory", dir, NULL, r);
+			dir->failed = true;
+			return false;
+		}
+	} else if (!is_new) {
+		planner_open_mode(engine, dir);
+	}
+	if (action.kind == TT_PLAN_ATTRIBUTES || !dir->parent) {
+		pthread_mutex_lock(&engine->lock);
+		dir->changed = dir->changed || is_new || action.kind == TT_PLAN_ATTRIBUTES;
+		pthread_mutex_unlock(&engine->lock);
+	}
+	tt_planner_tell(engine, dir, NULL, &dir->entry, &action, NULL);
+	return true;
+}
+
+static bool planner_deletes(const struct tt_engine *engine)
+{
+	return engine->deleting_pass || (engine->copying_pass && engine->policy.delete_mode == TT_DELETE_DURING);
+}
+
+/* All of one directory but its children. Returns whether they are wanted. */
+static bool planner_plan_directory(struct tt_engine *engine, struct tt_dir *dir)
+{
+	if (dir->failed)
+		return false;
+	if (engine->copying_pass && !planner_enter_directory(engine, dir))
+		return false;
+	if (dir->list_error < 0 && dir->list_error != -ENOENT)
+		engine->io_error = true;
+	if (dir->to && !engine->policy.dry_run && tt_volume_prepare(engine, dir->to, dir->destination_fd) < 0) {
+		tt_engine_fail(engine, "preparing", dir, NULL, -ENOMEM);
+		return false;
+	}
+	if (planner_deletes(engine) && (dir->entry.flags & TT_ENTRY_CONTENTS) && !dir->no_descent)
+		tt_deleter_extraneous(engine, dir);
+	if (engine->copying_pass)
+		tt_planner_entries(engine, dir);
+	return true;
+}
+
+static void planner_walk(struct tt_engine *engine, struct tt_dir *dir, bool skip)
+{
+	skip = skip || atomic_load(&engine->stop);
+	planner_await_listing(engine, dir, skip);
+	if (!skip)
+		skip = !planner_plan_directory(engine, dir);
+	/* From here on the node may go as soon as its last child does. */
+	struct tt_dir **children = dir->children;
+	unsigned count = dir->child_count;
+
+	dir->children = NULL;
+	tt_finish_planned(engine, dir);
+	for (unsigned i = 0; i < count; i++)
+		planner_walk(engine, children[i], skip);
+	free(children);
+}
+
+void tt_planner_walk(struct tt_engine *engine, struct tt_dir *root)
+{
+	engine->root_finished = false;
+	planner_walk(engine, root, false);
+	pthread_mutex_lock(&engine->lock);
+	while (!engine->root_finished)
+		pthread_cond_wait(&engine->plan_ready, &engine->lock);
+	engine->dirs_ahead--;
+	pthread_mutex_unlock(&engine->lock);
+	tt_dir_free(root);
+}

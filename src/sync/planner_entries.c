@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See planner_entries.h.
+ */
+#include "sync/planner_entries.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "sync/apply.h"
+#include "sync/deleter.h"
+#include "sys/fd.h"
+#include "tree/linkset.h"
+
+/* Planning stops ahead at so many tasks that nobody has done yet. */
+enum { PLANNER_MOST_JOBS = 256, PLANNER_MOST_TASKS = 8192 };
+
+struct planner_entries {
+	struct tt_engine *engine;
+	struct tt_dir *dir;
+	struct tt_job *job; /* being filled */
+};
+
+void tt_planner_tell(struct tt_engine *engine, const struct tt_dir *dir, const char *name, const struct tt_entry *wanted, const struct tt_plan_action *action,
+	const char *leader)
+{
+	char path[PATH_MAX * 2];
+
+	if (action->item == 0 && action->kind == TT_PLAN_KEEP && !engine->policy.report_unchanged)
+		return;
+	struct tt_event event = {
+		.kind = TT_EVENT_ITEM,
+		.path = tt_engine_path(dir, name, path, sizeof path),
+		.link = leader ? leader : wanted->link,
+		.mode = wanted->mode,
+		.size_bytes = wanted->size_bytes,
+		.mtime_sec = wanted->mtime_sec,
+		.item = action->item,
+		.plan_kind = action->kind,
+	};
+
+	if (path[0] == '\0')
+		event.path = ".";
+	if (action->kind == TT_PLAN_SKIP_NONREG)
+		event.kind = TT_EVENT_SKIP_NONREG;
+	if (action->kind == TT_PLAN_SKIP_DIR)
+		event.kind = TT_EVENT_SKIP_DIR;
+	engine->events.event(engine->events.context, &event);
+}
+
+static void entries_queue_job(struct planner_entries *entries)
+{
+	struct tt_engine *engine = entries->engine;
+	struct tt_job *job = entries->job;
+
+	entries->job = NULL;
+	if (!job)
+		return;
+	pthread_mutex_lock(&engine->lock);
+	while ((engine->jobs_queued >= PLANNER_MOST_JOBS || engine->tasks_out >= PLANNER_MOST_TASKS) && !atomic_load(&engine->stop))
+		pthread_cond_wait(&engine->plan_ready, &engine->lock);
+	entries->dir->pending += job->count;
+	entries->dir->jobs += job->count;
+	engine->tasks_out += job->count;
+	job->next = NULL;
+	*engine->jobs_last = job;
+	engine->jobs_last = &job->next;
+	engine->jobs_queued++;
+	pthread_cond_signal(&engine->work_ready);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+static void entries_add_task(struct planner_entries *entries, const struct tt_task *task)
+{
+	struct tt_engine *engine = entries->engine;
+	uint64_t bytes = task->action.kind == TT_PLAN_COPY ? task->wanted->size_bytes : 0;
+
+	/* A large file is a job of its own, so that the small ones do not wait behind it. */
+	if (entries->job && (entries->job->count == TT_JOB_TASKS || entries->job->bytes + bytes > TT_JOB_BYTES))
+		entries_queue_job(entries);
+	if (!entries->job) {
+		entries->job = malloc(sizeof *entries->job);
+		if (!entries->job) {
+			tt_engine_fail(engine, "copying", entries->dir, task->wanted->name, -ENOMEM);
+			return;
+		}
+		entries->job->dir = entries->dir;
+		entries->job->count = 0;
+		entries->job->bytes = 0;
+	}
+	entries->job->tasks[entries->job->count++] = *task;
+	entries->job->bytes += bytes;
+}
+
+static void entries_count(struct tt_engine *engine, const struct tt_entry *wanted, const struct tt_plan_action *action)
+{
+	struct tt_engine_stats *stats = &engine->stats;
+	bool created = (action->item & TT_ITEM_NEW) != 0;
+
+	if (created)
+		stats->created++;
+	if (S_ISREG(wanted->mode))
+		stats->created_regular += created;
+	else if (S_ISLNK(wanted->mode))
+		stats->created_links += created;
+	else if (S_ISCHR(wanted->mode) || S_ISBLK(wanted->mode))
+		stats->created_devices += created;
+	else
+		stats->created_specials += created;
+	if (action->kind == TT_PLAN_COPY && !(action->item & TT_ITEM_HARD_LINK)) {
+		stats->transferred++;
+		stats->transferred_bytes += wanted->size_bytes;
+	}
+}
+
+static void entries_count_seen(struct tt_engine *engine, const struct tt_entry *wanted)
+{
+	struct tt_engine_stats *stats = &engine->stats;
+
+	stats->files++;
+	if (S_ISREG(wanted->mode))
+		stats->regular++;
+	else if (S_ISLNK(wanted->mode))
+		stats->links++;
+	else if (S_ISCHR(wanted->mode) || S_ISBLK(wanted->mode))
+		stats->devices++;
+	else
+		stats->specials++;
+	if (S_ISREG(wanted->mode) || (S_ISLNK(wanted->mode) && engine->policy.plan.links))
+		stats->total_bytes += wanted->size_bytes;
+}
+
+static const char *entries_type_words(uint32_t mode)
+{
+	if (S_ISREG(mode))
+		return "regular file";
+	if (S_ISLNK(mode))
+		return "symlink";
+	if (S_ISCHR(mode) || S_ISBLK(mode))
+		return "device file";
+	return "special file";
+}
+
+/* Whether the destination's name is the same inode as the group's leader there. */
+static bool entries_is_linked(struct tt_engine *engine, const char *leader, const struct tt_entry *existing)
+{
+	char parent[PATH_MAX];
+	const char *slash = strrchr(leader, '/');
+	struct statx stx;
+
+	if (!existing || engine->root_destination_fd < 0 || strlen(leader) >= sizeof parent)
+		return false;
+	strcpy(parent, leader);
+	parent[slash ? slash - leader : 0] = '\0';
+	TT_FD_AUTO fd = tt_fd_open_beneath(engine->root_destination_fd, slash ? parent : ".");
+
+	return fd >= 0 && tt_fd_statx(fd, slash ? slash + 1 : leader, &stx) == 0 && stx.stx_ino == existing->ino
+		&& stx.stx_dev_major == existing->dev_major && stx.stx_dev_minor == existing->dev_minor;
+}
+
+/* A name whose inode has been met before. Returns false if it is to be treated like any other after all. */
+static bool entries_follow(struct planner_entries *entries, struct tt_task *task)
+{
+	struct tt_engine *engine = entries->engine;
+	struct tt_dir *dir = entries->dir;
+	char leader[PATH_MAX];
+	struct tt_follower *follower = malloc(sizeof *follower);
+
+	if (!follower || strlen(tt_linkset_leader(task->group)) >= sizeof leader) {
+		free(follower);
+		return false;
+	}
+	strcpy(leader, tt_linkset_leader(task->group));
+	bool linked = entries_is_linked(engine, leader, task->existing);
+
+	task->is_follower = true;
+	task->action.item &= ~(uint32_t)(TT_ITEM_TRANSFER | TT_ITEM_LOCAL | TT_ITEM_CHECKSUM);
+	task->action.item |= TT_ITEM_HARD_LINK;
+	*follower = (struct tt_follower){.dir = dir, .task = *task};
+	pthread_mutex_lock(&engine->lock);
+	dir->pending++;
+	dir->jobs++;
+	engine->tasks_out++;
+	pthread_mutex_unlock(&engine->lock);
+	int r = engine->policy.dry_run ? 1 + (int)TT_LINKSET_ARRIVED : tt_linkset_follow(engine->links, task->group, follower);
+
+	if (r != 0) { /* nobody will hand it back */
+		pthread_mutex_lock(&engine->lock);
+		dir->pending--;
+		dir->jobs--;
+		engine->tasks_out--;
+		pthread_mutex_unlock(&engine->lock);
+		free(follower);
+	}
+	if (r == 1 + (int)TT_LINKSET_ARRIVED && linked) {
+		/* One inode there as here: its attributes are the leader's affair. */
+		task->action.kind = TT_PLAN_KEEP;
+		task->action.item = 0;
+		tt_planner_tell(engine, dir, task->wanted->name, task->wanted, &task->action, NULL);
+		return true;
+	}
+	entries_count(engine, task->wanted, &task->action);
+	tt_planner_tell(engine, dir, task->wanted->name, task->wanted, &task->action, leader);
+	if (r == 1 + (int)TT_LINKSET_ARRIVED && !engine->policy.dry_run)
+		entries_add_task(entries, task);
+	else if (r < 0 || r == 1 + (int)TT_LINKSET_FAILED) {
+		/* The leader could not be copied: this name leads. */
+		task->is_follower = false;
+		task->group = NULL;
+		task->action.kind = S_ISREG(task->wanted->mode) ? TT_PLAN_COPY : S_ISLNK(task->wanted->mode) ? TT_PLAN_SYMLINK : TT_PLAN_NODE;
+		entries_add_task(entries, task);
+	}
+	return true;
+}
+
+/* Returns whether the entry has been dealt with as a follower. */
+static bool entries_hard_link(struct planner_entries *entries, struct tt_task *task)
+{
+	struct tt_engine *engine = entries->engine;
+	const struct tt_entry *wanted = task->wanted;
+	char path[PATH_MAX * 2];
+
+	tt_engine_path(entries->dir, wanted->name, path, sizeof path);
+	int r = tt_linkset_enter(engine->links, wanted->dev_major, wanted->dev_minor, wanted->ino, path, &task->group);
+
+	if (r < 0)
+		return false; /* no memory: a copy of its own */
+	if (r == 0)
+		return entries_follow(entries, task);
+	/* It leads. Where its content is there already, or nothing is done at all, followers need not wait. */
+	bool waits = !engine->policy.dry_run
+		&& (task->action.kind == TT_PLAN_COPY || task->action.kind == TT_PLAN_SYMLINK || task->action.kind == TT_PLAN_NODE);
+
+	if (!waits) {
+		tt_apply_settle_group(&engine->workers[engine->worker_count], task->group, true);
+		task->group = NULL;
+	}
+	return false;
+}
+
+/* A directory in the way of something else goes first; everything else is replaced by the rename. */
+static bool entries_make_way(struct planner_entries *entries, struct tt_task *task)
+{
+	if (!task->action.make_way || !S_ISDIR(task->existing->mode))
+		return true;
+	if (tt_deleter_make_way(entries->engine, entries->dir, task->existing, entries_type_words(task->wanted->mode)) == 0)
+		return true;
+	if (task->group)
+		tt_apply_settle_group(&entries->engine->workers[entries->engine->worker_count], task->group, false);
+	return false;
+}
+
+static void entries_plan(struct planner_entries *entries, const struct tt_entry *wanted)
+{
+	struct tt_engine *engine = entries->engine;
+	struct tt_dir *dir = entries->dir;
+	struct tt_task task = {.wanted = wanted};
+
+	if (wanted->twin != TT_ENTRY_NONE)
+		task.existing = &dir->destination.entries[wanted->twin];
+	tt_plan_entry(&engine->policy.plan, wanted, task.existing, &task.action);
+	bool skipped = task.action.kind == TT_PLAN_SKIP || task.action.kind == TT_PLAN_SKIP_NONREG;
+
+	if (engine->policy.plan.hard_links && wanted->nlink > 1 && !skipped && entries_hard_link(entries, &task))
+		return;
+	if (task.action.kind == TT_PLAN_SKIP)
+		return;
+	if (!entries_make_way(entries, &task))
+		return;
+	entries_count(engine, wanted, &task.action);
+	tt_planner_tell(engine, dir, wanted->name, wanted, &task.action, NULL);
+	if (engine->policy.dry_run || task.action.kind == TT_PLAN_KEEP || task.action.kind == TT_PLAN_SKIP_NONREG)
+		return;
+	entries_add_task(entries, &task);
+}
+
+/* The name of a single file at the destination is not its own: its twin is found here. */
+static void entries_find_renamed(struct tt_dir *dir)
+{
+	struct tt_entry *wanted = &dir->source.entries[0];
+	struct tt_listing names = {0};
+	struct statx stx;
+
+	(void)names;
+	tt_listing_deinit(&dir->destination);
+	wanted->twin = TT_ENTRY_NONE;
+	if (tt_fd_statx(dir->destination_fd, dir->destination_name, &stx) < 0
+		|| tt_listing_add(&dir->destination, dir->destination_fd, dir->destination_name, 0, true) < 0)
+		return;
+	wanted->twin = 0;
+	const struct tt_entry *twin = &dir->destination.entries[0];
+
+	if (wanted->link && twin->link && strcmp(wanted->link, twin->link) == 0)
+		wanted->flags |= TT_ENTRY_SAME_LINK;
+}
+
+void tt_planner_entries(struct tt_engine *engine, struct tt_dir *dir)
+{
+	struct planner_entries entries = {.engine = engine, .dir = dir};
+
+	if (dir->destination_name && dir->source.count > 0)
+		entries_find_renamed(dir);
+	for (unsigned i = 0; i < dir->source.count && !atomic_load_explicit(&engine->stop, memory_order_relaxed); i++) {
+		const struct tt_entry *wanted = &dir->source.entries[i];
+
+		if (!tt_entry_is_dir(wanted)) {
+			entries_count_seen(engine, wanted);
+			entries_plan(&entries, wanted);
+		} else if (!engine->policy.plan.recursive) {
+			const struct tt_plan_action action = {.kind = TT_PLAN_SKIP_DIR};
+
+			tt_planner_tell(engine, dir, wanted->name, wanted, &action, NULL);
+		}
+	}
+	entries_queue_job(&entries);
+}
