@@ -27,7 +27,8 @@ struct tt_log {
 void tt_log_line(const struct tt_log *log, enum tt_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* A name made safe for a terminal or a log: control bytes (0-31 except tab, 127) become \#ooo with three octal
- * digits, as rsync writes them; a backslash that would read as such an escape is escaped too. Other bytes stay.
+/* A name made safe for a terminal or a log: control bytes (0-31 except tab) become \#ooo with three octal digits, as
+ * rsync writes them; so do bytes that are no character in the process's LC_CTYPE, the controls U+0080..U+009F, and a
+ * backslash that would read as such an escape. Other bytes stay (127 too, as with rsync).
  * Writes at most `size` bytes with the final NUL, cuts what does not fit. Returns `buffer`. Any thread. */
 const char *tt_log_escape(const char *name, char *buffer, size_t size);
