@@ -282,16 +282,14 @@ static unsigned table_distance(const char *a, const char *b)
 
 const char *tt_optiontable_suggest(const char *name, char *buffer)
 {
-	/* Three letters of ten may be wrong; rsync has options enough that more would suggest
-	 * anything. */
-	unsigned best = 1 + (unsigned)strlen(name) / 4;
+	/* One letter in five may be wrong: with so many names, more would suggest anything. */
+	unsigned best = 1 + (unsigned)strlen(name) / 5;
 	bool found = false;
 
 	if (strlen(name) >= TABLE_NAME_SIZE)
 		return NULL;
 	for (const struct tt_optiontable_row *row = tt_optiontable; !table_is_end(row); row++) {
-		/* An option that would be refused is no help, unless it is exactly what was meant.
-		 */
+		/* An option that would be refused is no help. */
 		for (int negated = 0; negated <= row->negatable; negated++) {
 			char candidate[TABLE_NAME_SIZE];
 			unsigned distance;
