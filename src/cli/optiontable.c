@@ -125,6 +125,7 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	REFUSED("delete-delay", 0),
 	REFUSED("delete-excluded", 0),
 	REFUSED("delete-missing-args", 0),
+	REFUSED("detach", 0),
 	REFUSED("dirs", 'd'),
 	REFUSED("dparam", 0),
 	REFUSED("drop-D", 0),
