@@ -38,6 +38,7 @@ enum {
 	TT_ENTRY_TYPE_ONLY = 1 << 3,  /* only the type bits of mode are valid: statx was not asked */
 	TT_ENTRY_VANISHED = 1 << 4,   /* was listed, then gone at statx */
 	TT_ENTRY_CONTENTS = 1 << 5,   /* directory whose contents are transferred (not only its name) */
+	TT_ENTRY_SKIP_GROUP = 1 << 6, /* its group is left alone, because we may not give it (tt_meta_may_give_group) */
 };
 
 /* Fills everything but name, link, twin, layer from a statx result. Any thread. */

@@ -32,12 +32,17 @@ enum tt_meta_step { TT_META_OWNER, TT_META_MODE, TT_META_TIMES };
 const char *tt_meta_step_text(enum tt_meta_step step);
 
 /* The mode that `wanted` arrives with: its own under -p; without -p `existing`'s (or, with `existing` NULL, the wanted permissions
- * less the umask, without setuid, setgid and sticky bits), as rsync. Any thread. */
+ * less the umask, without setuid, setgid and sticky bits), as rsync. The type bits are
+ * `wanted`'s. Any thread. */
 uint32_t tt_meta_mode(const struct tt_meta_policy *policy, const struct tt_entry *wanted, const struct tt_entry *existing);
+
+/* Whether this process, not being the super-user, is in the group. Where it is not, the lister sets TT_ENTRY_SKIP_GROUP. Any thread. */
+bool tt_meta_may_give_group(uint32_t gid);
 
 /* Gives the open file or directory `fd` the attributes of `wanted`. `existing` is what the destination name had before (for the mode without
  * -p and the owner without -o), or NULL. Does one fstat to see what is there already. Any thread.
- * Returns 0, or a negative errno with *ret_step written: later steps were still tried. */
+ * Returns 0, or a negative errno with *ret_step written: later steps were still tried. -ESTALE if it is of another type
+ * than `wanted`; nothing was tried then. */
 int tt_meta_apply_fd(const struct tt_meta_policy *policy, int fd, const struct tt_entry *wanted, const struct tt_entry *existing,
 	enum tt_meta_step *ret_step);
 

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The source's side of leave-as-found. See neutral.h; the destination's side is in neutral_written.c.
+ */
+#include "cache/neutral.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "cache/neutral_drop.h"
+#include "sys/fd.h"
+
+#define NEUTRAL_WINDOW_BYTES (UINT64_C(8) << 20)
+
+static uint64_t neutral_pages(uint64_t bytes)
+{
+	const uint64_t page = tt_residency_page_bytes();
+
+	return (bytes + page - 1) / page;
+}
+
+static struct tt_neutral_segment *neutral_segment(struct tt_neutral_reader *reader, uint64_t number)
+{
+	return &reader->segments[number % 3];
+}
+
+/* Looks at one segment. Whatever cannot be found out counts as somebody else's. */
+static void neutral_look(struct tt_neutral_reader *reader, uint64_t number)
+{
+	struct tt_neutral_segment *segment = neutral_segment(reader, number);
+	uint64_t offset = number * TT_NEUTRAL_SEGMENT_BYTES;
+	uint64_t bytes = reader->size_bytes > offset ? reader->size_bytes - offset : 0;
+	struct tt_residency count;
+
+	if (bytes > TT_NEUTRAL_SEGMENT_BYTES)
+		bytes = TT_NEUTRAL_SEGMENT_BYTES;
+	segment->number = number;
+	segment->found = TT_NEUTRAL_FOUND_NOTHING;
+	if (bytes == 0)
+		return;
+	int r = tt_residency_count(reader->fd, reader->fs->method, offset, bytes, &count);
+
+	if (r < 0) {
+		segment->found = TT_NEUTRAL_FOUND_UNKNOWN;
+		reader->unknown = true;
+		reader->all_ours = false;
+		return;
+	}
+	reader->stats->found_resident += count.resident_pages;
+	if (reader->mode == TT_CACHE_DROP || count.resident_pages == 0)
+		return;
+	reader->all_ours = false;
+	if (count.resident_pages >= neutral_pages(bytes)) {
+		segment->found = TT_NEUTRAL_FOUND_ALL;
+		return;
+	}
+	segment->found = TT_NEUTRAL_FOUND_SOME;
+	if (tt_residency_map(reader->fd, offset, neutral_pages(bytes), segment->bits) < 0)
+		segment->found = TT_NEUTRAL_FOUND_ALL;
+}
+
+void tt_neutral_reader_begin(struct tt_neutral_reader *reader, int fd, uint64_t size_bytes, enum tt_cache_mode mode, struct tt_neutral_fs *fs,
+	struct tt_neutral_stats *stats)
+{
+	reader->fd = fd;
+	reader->fs = fs;
+	reader->stats = stats;
+	reader->mode = mode;
+	reader->size_bytes = size_bytes;
+	reader->looked_bytes = 0;
+	reader->dropped_bytes = 0;
+	reader->active = mode != TT_CACHE_KEEP && fs->method != TT_RESIDENCY_NONE && size_bytes > 0;
+	reader->unknown = false;
+	reader->all_ours = true;
+	reader->left_pages = 0;
+	tt_neutral_reader_ahead(reader, 0);
+}
+
+void tt_neutral_reader_ahead(struct tt_neutral_reader *reader, uint64_t offset)
+{
+	if (!reader->active)
+		return;
+	/* The segment that the reader is in, and the next: read-ahead is at most 16 MiB ahead. */
+	uint64_t until = (offset / TT_NEUTRAL_SEGMENT_BYTES + 2) * TT_NEUTRAL_SEGMENT_BYTES;
+
+	while (reader->looked_bytes < until && reader->looked_bytes < reader->size_bytes && !reader->unknown) {
+		neutral_look(reader, reader->looked_bytes / TT_NEUTRAL_SEGMENT_BYTES);
+		reader->looked_bytes += TT_NEUTRAL_SEGMENT_BYTES;
+	}
+	if (reader->unknown && !reader->fs->dontcache_read) {
+		reader->active = false;
+		reader->stats->files_unknown++;
+	}
+}
+
+int tt_neutral_reader_flags(const struct tt_neutral_reader *reader)
+{
+	return reader->active && reader->unknown ? TT_FD_DONTCACHE : 0;
+}
+
+void tt_neutral_reader_refused(struct tt_neutral_reader *reader)
+{
+	reader->fs->dontcache_read = false;
+	if (reader->active)
+		reader->stats->files_unknown++;
+	reader->active = false;
+}
+
+static bool neutral_bit(const struct tt_neutral_segment *segment, uint64_t page)
+{
+	return segment->bits[page / 64] >> (page % 64) & 1;
+}
+
+static void neutral_drop(struct tt_neutral_reader *reader, uint64_t from, uint64_t to)
+{
+	reader->left_pages += tt_neutral_drop(reader->fd, reader->fs->method, from, to, reader->stats);
+}
+
+/* Drops the runs of absent pages of one segment between two page numbers within it. */
+static void neutral_drop_absent(struct tt_neutral_reader *reader, const struct tt_neutral_segment *segment, uint64_t from, uint64_t to)
+{
+	const uint64_t page = tt_residency_page_bytes();
+	const uint64_t base = segment->number * TT_NEUTRAL_SEGMENT_BYTES;
+
+	while (from < to) {
+		while (from < to && neutral_bit(segment, from))
+			from++;
+		uint64_t run = from;
+
+		while (from < to && !neutral_bit(segment, from))
+			from++;
+		if (from > run)
+			neutral_drop(reader, base + run * page, base + from * page);
+	}
+}
+
+/* Drops [from, to), which lies in one segment. */
+static void neutral_drop_part(struct tt_neutral_reader *reader, uint64_t from, uint64_t to)
+{
+	const uint64_t page = tt_residency_page_bytes();
+	const struct tt_neutral_segment *segment = neutral_segment(reader, from / TT_NEUTRAL_SEGMENT_BYTES);
+
+	switch (segment->found) {
+	case TT_NEUTRAL_FOUND_NOTHING:
+		neutral_drop(reader, from, to);
+		break;
+	case TT_NEUTRAL_FOUND_SOME:
+		neutral_drop_absent(reader, segment, (from % TT_NEUTRAL_SEGMENT_BYTES) / page,
+			(from % TT_NEUTRAL_SEGMENT_BYTES) / page + neutral_pages(to - from));
+		break;
+	case TT_NEUTRAL_FOUND_ALL:
+	case TT_NEUTRAL_FOUND_UNKNOWN:
+		break;
+	}
+}
+
+/* Drops up to `to`, segment by segment. */
+static void neutral_drop_until(struct tt_neutral_reader *reader, uint64_t to)
+{
+	while (reader->dropped_bytes < to) {
+		uint64_t edge = (reader->dropped_bytes / TT_NEUTRAL_SEGMENT_BYTES + 1) * TT_NEUTRAL_SEGMENT_BYTES;
+
+		if (edge > to)
+			edge = to;
+		if (reader->left_pages == 0 || !tt_neutral_drop_too_dear(reader->stats))
+			neutral_drop_part(reader, reader->dropped_bytes, edge);
+		reader->dropped_bytes = edge;
+	}
+}
+
+void tt_neutral_reader_passed(struct tt_neutral_reader *reader, uint64_t offset)
+{
+	if (!reader->active || reader->unknown)
+		return;
+	uint64_t edge = offset / tt_residency_folio_bytes() * tt_residency_folio_bytes();
+
+	if (edge >= reader->dropped_bytes + NEUTRAL_WINDOW_BYTES)
+		neutral_drop_until(reader, edge);
+}
+
+void tt_neutral_reader_end(struct tt_neutral_reader *reader)
+{
+	if (!reader->active || reader->unknown)
+		return;
+	/* Up to the page that holds the last byte, not to wherever the end is by now: what was appended meanwhile is the appender's. */
+	uint64_t end = neutral_pages(reader->size_bytes) * tt_residency_page_bytes();
+
+	neutral_drop_until(reader, end);
+	/* What would not go may have been read-ahead in flight: once more, now that all is quiet. */
+	if (reader->left_pages > 0 && reader->all_ours && !tt_neutral_drop_too_dear(reader->stats))
+		reader->left_pages = tt_neutral_drop(reader->fd, reader->fs->method, 0, end, reader->stats);
+	reader->stats->left += reader->left_pages;
+}

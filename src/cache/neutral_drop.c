@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See neutral_drop.h.
+ */
+#include "cache/neutral_drop.h"
+
+#include <sys/stat.h>
+#include <time.h>
+
+enum { NEUTRAL_SMALLEST_BYTES = 65536 };
+
+static uint64_t neutral_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t neutral_drop_clean(int fd, enum tt_residency_method method, uint64_t from, uint64_t length,
+	const struct tt_residency *before, struct tt_neutral_stats *stats)
+{
+	struct tt_residency after = {0};
+
+	if (before->resident_pages == 0)
+		return 0;
+	uint64_t start_ns = neutral_now_ns();
+
+	tt_residency_drop(fd, from, length);
+	tt_residency_count(fd, method, from, length, &after);
+	if (before->resident_pages > after.resident_pages)
+		stats->dropped += before->resident_pages - after.resident_pages;
+	if (after.resident_pages > 0) {
+		stats->not_dropped += after.resident_pages;
+		stats->failed_drop_ns += neutral_now_ns() - start_ns;
+	}
+	return after.resident_pages;
+}
+
+static uint64_t neutral_drop_range(int fd, enum tt_residency_method method, uint64_t from, uint64_t to, struct tt_neutral_stats *stats)
+{
+	uint64_t length = to == 0 ? 0 : to - from;
+	struct tt_residency before;
+
+	if (tt_residency_count(fd, method, from, length, &before) < 0)
+		return 0;
+	if (before.dirty_pages == 0 && before.writeback_pages == 0)
+		return neutral_drop_clean(fd, method, from, length, &before, stats);
+	if (to == 0) {
+		struct stat st;
+
+		/* An end is needed to halve. Pages behind it are somebody's who is appending. */
+		if (fstat(fd, &st) < 0 || (uint64_t)st.st_size <= from)
+			return before.resident_pages;
+		to = (uint64_t)st.st_size;
+		length = to - from;
+	}
+	if (length <= NEUTRAL_SMALLEST_BYTES) {
+		stats->not_dropped += before.resident_pages;
+		return before.resident_pages;
+	}
+	uint64_t middle = (from + length / 2) / NEUTRAL_SMALLEST_BYTES * NEUTRAL_SMALLEST_BYTES;
+
+	if (middle <= from)
+		middle = from + NEUTRAL_SMALLEST_BYTES;
+	return neutral_drop_range(fd, method, from, middle, stats) + neutral_drop_range(fd, method, middle, to, stats);
+}
+
+uint64_t tt_neutral_drop(int fd, enum tt_residency_method method, uint64_t from, uint64_t to, struct tt_neutral_stats *stats)
+{
+	return neutral_drop_range(fd, method, from, to, stats);
+}
+
+bool tt_neutral_drop_too_dear(const struct tt_neutral_stats *stats)
+{
+	return stats->failed_drop_ns * 20 > neutral_now_ns() - stats->start_ns;
+}
+
+void tt_neutral_stats_add(struct tt_neutral_stats *to, const struct tt_neutral_stats *from)
+{
+	to->found_resident += from->found_resident;
+	to->dropped += from->dropped;
+	to->not_dropped += from->not_dropped;
+	to->left += from->left;
+	to->kept_hot += from->kept_hot;
+	to->files_unknown += from->files_unknown;
+	to->failed_drop_ns += from->failed_drop_ns;
+}

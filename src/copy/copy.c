@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See copy.h. The plain loop is here, the stream in stream.c.
+ */
+#include "copy/copy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "copy/extents.h"
+#include "copy/stream.h"
+#include "sys/fd.h"
+
+/* From here on the ring pays for itself (see man/tiptoe-internals.7). */
+#define COPY_STREAM_BYTES (UINT64_C(8) << 20)
+#define COPY_BLOCK_BYTES  4096
+
+void tt_copy_worker_deinit(struct tt_copy_worker *worker)
+{
+	free(worker->buffer);
+	tt_stream_free(worker->stream);
+	worker->buffer = NULL;
+	worker->stream = NULL;
+}
+
+static bool copy_is_zero(const void *block, size_t bytes)
+{
+	const char *from = block;
+
+	return bytes > 0 && from[0] == 0 && memcmp(from, from + 1, bytes - 1) == 0;
+}
+
+static int copy_write(const struct tt_copy_request *request, const char *from, uint64_t bytes, uint64_t offset, struct tt_copy_result *result)
+{
+	struct tt_writer *writer = request->writer;
+
+	while (bytes > 0) {
+		uint64_t most = tt_writer_most_bytes(writer);
+		uint64_t piece = bytes < most ? bytes : most;
+
+		tt_writer_charge(writer, piece);
+		int r = tt_fd_pwrite_all(writer->fd, from, piece, offset, writer->rwf_flags);
+
+		if (r < 0)
+			return r;
+		tt_writer_wrote(writer, offset, piece);
+		result->literal_bytes += piece;
+		from += piece;
+		offset += piece;
+		bytes -= piece;
+	}
+	return 0;
+}
+
+/* Writes the runs of blocks that are not zero. */
+static int copy_write_sparse(const struct tt_copy_request *request, const char *from, uint64_t bytes, uint64_t offset, struct tt_copy_result *result)
+{
+	for (uint64_t at = 0; at < bytes;) {
+		uint64_t run = at;
+
+		while (run < bytes) {
+			uint64_t block = bytes - run < COPY_BLOCK_BYTES ? bytes - run : COPY_BLOCK_BYTES;
+
+			if (copy_is_zero(from + run, block))
+				break;
+			run += block;
+		}
+		int r = copy_write(request, from + at, run - at, offset + at, result);
+
+		if (r < 0)
+			return r;
+		at = run;
+		while (at < bytes) {
+			uint64_t block = bytes - at < COPY_BLOCK_BYTES ? bytes - at : COPY_BLOCK_BYTES;
+
+			if (!copy_is_zero(from + at, block))
+				break;
+			at += block;
+		}
+	}
+	return 0;
+}
+
+static ssize_t copy_read(const struct tt_copy_request *request, void *buffer, uint64_t bytes, uint64_t offset)
+{
+	int flags = tt_neutral_reader_flags(request->reader);
+
+	tt_neutral_reader_ahead(request->reader, offset);
+	ssize_t got = tt_fd_pread(request->from_fd, buffer, bytes, offset, flags);
+
+	if (got == -EOPNOTSUPP && flags != 0) {
+		tt_neutral_reader_refused(request->reader);
+		got = tt_fd_pread(request->from_fd, buffer, bytes, offset, 0);
+	}
+	return got;
+}
+
+/* One piece. Returns 1 to go on, 0 at the end of the file, or a negative errno. */
+static int copy_piece(struct tt_copy_worker *worker, const struct tt_copy_request *request, char *buffer, uint64_t offset, uint64_t bytes,
+	struct tt_copy_result *result)
+{
+	for (uint64_t done = 0; done < bytes;) {
+		if (atomic_load_explicit(worker->stop, memory_order_relaxed))
+			return -ECANCELED;
+		ssize_t got = copy_read(request, buffer, bytes - done, offset + done);
+
+		result->failed = TT_COPY_READING;
+		if (got <= 0)
+			return (int)got;
+		result->failed = TT_COPY_WRITING;
+		int r = request->sparse ? copy_write_sparse(request, buffer, (uint64_t)got, offset + done, result)
+					: copy_write(request, buffer, (uint64_t)got, offset + done, result);
+
+		if (r < 0)
+			return r;
+		done += (uint64_t)got;
+		result->size_bytes = offset + done;
+		tt_neutral_reader_passed(request->reader, offset + done);
+		atomic_fetch_add_explicit(worker->progress_bytes, (uint64_t)got, memory_order_relaxed);
+	}
+	return 1;
+}
+
+static int copy_plain(struct tt_copy_worker *worker, const struct tt_copy_request *request, char *buffer, uint64_t buffer_bytes,
+	struct tt_copy_result *result)
+{
+	struct tt_extents extents;
+	uint64_t offset, bytes;
+	int r;
+
+	tt_extents_init(&extents, request->from_fd, request->size_bytes, request->holes);
+	while ((r = tt_extents_next(&extents, buffer_bytes, &offset, &bytes)) > 0) {
+		r = copy_piece(worker, request, buffer, offset, bytes, result);
+		if (r <= 0)
+			return r;
+	}
+	result->failed = TT_COPY_READING;
+	if (r == 0)
+		result->size_bytes = request->size_bytes; /* what comes behind the last data is a hole */
+	return r;
+}
+
+/* A file that says it is empty: so it is, or it is one of those that do not know (/proc). */
+static int copy_unsized(struct tt_copy_worker *worker, const struct tt_copy_request *request, char *buffer, struct tt_copy_result *result)
+{
+	int r = 1;
+
+	for (uint64_t offset = 0; r > 0; offset += TT_COPY_BUFFER_BYTES)
+		r = copy_piece(worker, request, buffer, offset, TT_COPY_BUFFER_BYTES, result);
+	return r;
+}
+
+static int copy_data(struct tt_copy_worker *worker, const struct tt_copy_request *request, struct tt_copy_result *result)
+{
+	bool dontcache = tt_neutral_reader_flags(request->reader) != 0 && request->size_bytes > TT_COPY_BUFFER_BYTES;
+	bool large = request->size_bytes >= COPY_STREAM_BYTES && !request->sparse;
+	void *pooled = dontcache || large ? tt_pool_take(worker->pool, dontcache) : NULL;
+	int r;
+
+	result->failed = TT_COPY_READING;
+	if (dontcache && !pooled)
+		return -ENOMEM;
+	if (!pooled && !worker->buffer) {
+		worker->buffer = aligned_alloc(4096, TT_COPY_BUFFER_BYTES);
+		if (!worker->buffer)
+			return -ENOMEM;
+	}
+	if (request->size_bytes == 0)
+		r = copy_unsized(worker, request, worker->buffer, result);
+	else if (pooled && !dontcache)
+		r = tt_stream_copy(worker, request, pooled, result);
+	else if (pooled)
+		r = copy_plain(worker, request, pooled, TT_POOL_BUFFER_BYTES, result);
+	else
+		r = copy_plain(worker, request, worker->buffer, TT_COPY_BUFFER_BYTES, result);
+	tt_pool_give(worker->pool, pooled);
+	return r;
+}
+
+int tt_copy_content(struct tt_copy_worker *worker, const struct tt_copy_request *request, struct tt_copy_result *ret_result)
+{
+	*ret_result = (struct tt_copy_result){0};
+	int r = copy_data(worker, request, ret_result);
+
+	if (r < 0)
+		return r;
+	/* A hole at the end is a length, not a write. */
+	if ((request->holes || request->sparse) && ret_result->size_bytes > 0
+		&& ftruncate(request->writer->fd, (off_t)ret_result->size_bytes) < 0) {
+		ret_result->failed = TT_COPY_WRITING;
+		return -errno;
+	}
+	return 0;
+}

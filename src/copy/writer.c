@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See writer.h. A window is a range of offsets without holes. What was charged and then not written (a file that shrank) goes back at the end.
+ */
+#include "copy/writer.h"
+
+#include <assert.h>
+
+#include "cache/pacer.h"
+
+#define WRITER_WHOLE_BYTES (UINT64_C(1) << 20)
+#define WRITER_MOST_BYTES  (UINT64_C(4) << 20)
+
+bool tt_writer_is_whole(const struct tt_pacer *pacer, uint64_t size_bytes)
+{
+	return size_bytes <= WRITER_WHOLE_BYTES && size_bytes <= tt_pacer_budget_bytes(pacer) / 8;
+}
+
+uint64_t tt_writer_most_bytes(const struct tt_writer *writer)
+{
+	if (!writer->pacer)
+		return WRITER_MOST_BYTES;
+	uint64_t most = tt_pacer_budget_bytes(writer->pacer) / 8 & ~UINT64_C(4095);
+
+	return most < WRITER_MOST_BYTES ? most : WRITER_MOST_BYTES;
+}
+
+static void writer_hand_over(struct tt_writer *writer)
+{
+	uint64_t bytes = writer->written_bytes - writer->window_start_bytes;
+
+	if (bytes > 0) {
+		assert(writer->charged_bytes >= tt_pacer_round(bytes));
+		writer->charged_bytes -= tt_pacer_round(bytes);
+		/* Without memory for a window its charge goes with the file's batch: nothing is lost. */
+		(void)tt_pacer_submit_window(writer->pacer, writer->file, writer->window_start_bytes, bytes);
+	}
+	writer->window_start_bytes = writer->written_bytes;
+}
+
+static void writer_release_rest(struct tt_writer *writer)
+{
+	tt_pacer_release(writer->pacer, writer->charged_bytes);
+	writer->charged_bytes = 0;
+}
+
+static void writer_sleep(struct tt_writer *writer, uint64_t bytes)
+{
+	if (writer->hooks)
+		writer->hooks->before_sleep(writer->hooks->context);
+	tt_pacer_charge(writer->pacer, bytes);
+}
+
+void tt_writer_begin(struct tt_writer *writer, int fd, uint64_t size_bytes, struct tt_pacer *pacer, struct tt_pacer_file *file,
+	const struct tt_writer_hooks *hooks, int rwf_flags)
+{
+	*writer = (struct tt_writer){.fd = fd, .pacer = pacer, .file = file, .hooks = hooks, .rwf_flags = rwf_flags};
+	if (!pacer)
+		return;
+	writer->whole = tt_writer_is_whole(pacer, size_bytes);
+	if (writer->whole && size_bytes > 0) {
+		if (!tt_pacer_try_charge(pacer, size_bytes))
+			writer_sleep(writer, size_bytes);
+		file->charged_bytes += tt_pacer_round(size_bytes);
+	}
+}
+
+bool tt_writer_try_charge(struct tt_writer *writer, uint64_t bytes)
+{
+	if (!writer->pacer || writer->whole)
+		return true;
+	if (!tt_pacer_try_charge(writer->pacer, bytes))
+		return false;
+	writer->charged_bytes += tt_pacer_round(bytes);
+	return true;
+}
+
+void tt_writer_charge(struct tt_writer *writer, uint64_t bytes)
+{
+	if (tt_writer_try_charge(writer, bytes))
+		return;
+	writer_hand_over(writer);
+	writer_release_rest(writer);
+	writer_sleep(writer, bytes);
+	writer->charged_bytes += tt_pacer_round(bytes);
+}
+
+void tt_writer_wrote(struct tt_writer *writer, uint64_t offset, uint64_t bytes)
+{
+	if (!writer->pacer || writer->whole)
+		return;
+	if (offset != writer->written_bytes) { /* behind a hole */
+		writer_hand_over(writer);
+		writer->window_start_bytes = offset;
+	}
+	writer->written_bytes = offset + bytes;
+	uint64_t window = tt_pacer_window_bytes(writer->pacer);
+
+	if (writer->written_bytes - writer->window_start_bytes >= window)
+		writer_hand_over(writer);
+}
+
+void tt_writer_end(struct tt_writer *writer)
+{
+	if (!writer->pacer || writer->whole)
+		return;
+	writer_hand_over(writer);
+	writer_release_rest(writer);
+}

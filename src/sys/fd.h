@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Descriptors: opened one path component at a time, never through a symbolic link, never blocking on a fifo, without touching access
+ * times where that is permitted; and calls that glibc 2.36 does not wrap.
+ *
+ * This is the one place that decides how a name becomes a descriptor, and so whether a link can lead out of the tree.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+struct stat;
+struct statx;
+
+/* Closes what is open; -1 is the null value. Keeps errno. */
+static inline void tt_fd_close(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+static inline void tt_fd_closep(int *fd)
+{
+	tt_fd_close(*fd);
+	*fd = -1;
+}
+
+#define TT_FD_AUTO __attribute__((cleanup(tt_fd_closep))) int
+
+/* Opens the directory `name` (one component, or "." ) in `dir_fd` for reading and as an anchor. Returns the descriptor or a negative
+ * errno: -ENOTDIR or -ELOOP if it is something else by now. Any thread. */
+int tt_fd_open_dir(int dir_fd, const char *name);
+
+/* Opens a regular file for reading, O_NOATIME if permitted (owner or CAP_FOWNER; falls back silently). A fifo does not block.
+ * Returns the descriptor or a negative errno. The caller looks at fstat: the type may have changed. Any thread. */
+int tt_fd_open_read(int dir_fd, const char *name);
+
+/* Opens a directory by a path of several components below `root_fd`, refusing links and anything outside (openat2 RESOLVE_BENEATH |
+ * RESOLVE_NO_SYMLINKS, Linux 5.6; a component-wise walk where a seccomp filter denies it). Any thread. */
+int tt_fd_open_beneath(int root_fd, const char *path);
+
+/* Opens a path as the user wrote it on the command line: links are followed, that is what was asked for. */
+int tt_fd_open_path(const char *path, int flags);
+
+/* statx without synchronising with a server; links are not followed. Returns 0 or a negative errno. Any thread. */
+int tt_fd_statx(int dir_fd, const char *name, struct statx *ret_stx);
+
+/* Raises the soft limit of open descriptors to the hard one. Returns the limit now in force. */
+unsigned tt_fd_raise_limit(void);
+
+/* Directory entries in bulk. The kernel's struct linux_dirent64 (getdents(2)). */
+struct tt_fd_dirent {
+	uint64_t ino;
+	int64_t offset;
+	unsigned short record_length;
+	unsigned char type;
+	char name[];
+};
+
+/* Returns the bytes read, 0 at the end, or a negative errno. */
+ssize_t tt_fd_getdents(int dir_fd, void *buffer, size_t size);
+
+#define TT_FD_DONTCACHE 0x80 /* RWF_DONTCACHE, Linux 6.14; Debian 12's headers lack it */
+
+/* pread/pwrite with flags; retries on EINTR. Returns bytes or a negative errno. */
+ssize_t tt_fd_pread(int fd, void *buffer, size_t size, uint64_t offset, int rwf_flags);
+ssize_t tt_fd_pwrite(int fd, const void *buffer, size_t size, uint64_t offset, int rwf_flags);
+
+/* Writes all of it. Returns 0 or a negative errno. */
+int tt_fd_pwrite_all(int fd, const void *buffer, size_t size, uint64_t offset, int rwf_flags);

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One look at the inode, then at most chown, chmod and utimensat, each only if it changes
+ * something.
+ *
+ * Two differences from rsync 3.5 on purpose: without -p, a setuid or setgid bit of the file that is
+ * replaced is not kept if the new one has another owner or group (rsync turns a user's setuid file
+ * into root's); and if the owner could not be set, neither bit is.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tree/entry.h"
+#include "tree/meta.h"
+
+enum {
+	META_BITS = 07777
+};
+
+/* What is changed: an open file, or a name (fd -1) in a directory. */
+struct meta_target {
+	int fd;
+	int dir_fd;
+	const char *name;
+};
+
+const char *tt_meta_step_text(enum tt_meta_step step)
+{
+	switch (step) {
+	case TT_META_OWNER:
+		return "setting owner of";
+	case TT_META_MODE:
+		return "setting permissions of";
+	case TT_META_TIMES:
+		return "setting times of";
+	}
+	return "setting attributes of";
+}
+
+static bool meta_same_type(uint32_t a, uint32_t b)
+{
+	return (a & S_IFMT) == (b & S_IFMT);
+}
+
+uint32_t tt_meta_mode(const struct tt_meta_policy *policy, const struct tt_entry *wanted,
+	const struct tt_entry *existing)
+{
+	if (policy->perms)
+		return wanted->mode;
+	if (existing && meta_same_type(existing->mode, wanted->mode))
+		return existing->mode;
+	return wanted->mode & (S_IFMT | (0777 & ~policy->umask_bits));
+}
+
+bool tt_meta_may_give_group(uint32_t gid)
+{
+	gid_t groups[NGROUPS_MAX > 1024 ? 1024 : NGROUPS_MAX];
+	int count;
+
+	if (gid == getegid())
+		return true;
+	count = getgroups((int)(sizeof(groups) / sizeof(groups[0])), groups);
+	/* More groups than fit: let the kernel decide. */
+	if (count < 0)
+		return true;
+	for (int i = 0; i < count; i++) {
+		if (groups[i] == gid)
+			return true;
+	}
+	return false;
+}
+
+static int meta_stat(const struct meta_target *target, struct stat *ret_st)
+{
+	int r = target->fd >= 0
+			? fstat(target->fd, ret_st)
+			: fstatat(target->dir_fd, target->name, ret_st, AT_SYMLINK_NOFOLLOW);
+
+	return r < 0 ? -errno : 0;
+}
+
+static int meta_chown(const struct meta_target *target, uid_t uid, gid_t gid)
+{
+	int r = target->fd >= 0
+			? fchown(target->fd, uid, gid)
+			: fchownat(target->dir_fd, target->name, uid, gid, AT_SYMLINK_NOFOLLOW);
+
+	return r < 0 ? -errno : 0;
+}
+
+static int meta_chmod(const struct meta_target *target, mode_t mode)
+{
+	/* The C library makes NOFOLLOW of O_PATH and /proc/self/fd; Linux < 6.6 has no such call.
+	 */
+	int r = target->fd >= 0 ? fchmod(target->fd, mode)
+				: fchmodat(target->dir_fd, target->name, mode, AT_SYMLINK_NOFOLLOW);
+
+	return r < 0 ? -errno : 0;
+}
+
+static int meta_utimens(const struct meta_target *target, const struct timespec times[2])
+{
+	int r = target->fd >= 0
+			? futimens(target->fd, times)
+			: utimensat(target->dir_fd, target->name, times, AT_SYMLINK_NOFOLLOW);
+
+	return r < 0 ? -errno : 0;
+}
+
+/* Sets owner and group; `st` has them afterwards. *ret_chowned: the kernel may have cleared setuid
+ * and setgid. */
+static int meta_set_owner(const struct tt_meta_policy *policy, const struct meta_target *target,
+	const struct tt_entry *wanted, struct stat *st, bool *ret_chowned)
+{
+	uid_t uid = (uid_t)-1;
+	gid_t gid = (gid_t)-1;
+	int r;
+
+	*ret_chowned = false;
+	if (policy->owner && policy->is_super && st->st_uid != wanted->uid)
+		uid = wanted->uid;
+	if (policy->group && st->st_gid != wanted->gid && !(wanted->flags & TT_ENTRY_SKIP_GROUP)
+		&& (policy->is_super || tt_meta_may_give_group(wanted->gid)))
+		gid = wanted->gid;
+	if (uid == (uid_t)-1 && gid == (gid_t)-1)
+		return 0;
+	r = meta_chown(target, uid, gid);
+	if (r < 0)
+		return r;
+	if (uid != (uid_t)-1)
+		st->st_uid = uid;
+	if (gid != (gid_t)-1)
+		st->st_gid = gid;
+	*ret_chowned = true;
+	return 0;
+}
+
+/* The bits to arrive with, given the owner that it has now. */
+static mode_t meta_wanted_bits(const struct tt_meta_policy *policy, const struct tt_entry *wanted,
+	const struct tt_entry *existing, const struct stat *st, bool owner_failed)
+{
+	mode_t bits = tt_meta_mode(policy, wanted, existing) & META_BITS;
+
+	if (S_ISDIR(wanted->mode)) {
+		/* A new directory has the setgid bit from the one it is in. */
+		if (!policy->perms && !(existing && meta_same_type(existing->mode, wanted->mode)))
+			bits |= st->st_mode & S_ISGID;
+		return bits;
+	}
+	if (owner_failed)
+		bits &= ~(mode_t)(S_ISUID | S_ISGID);
+	if (!policy->perms && existing) {
+		if (existing->uid != st->st_uid)
+			bits &= ~(mode_t)S_ISUID;
+		if (existing->gid != st->st_gid)
+			bits &= ~(mode_t)S_ISGID;
+	}
+	return bits;
+}
+
+/* rsync leaves times that differ by less than a second alone; a file that was just written gets
+ * them in full. */
+static bool meta_times_differ(const struct tt_meta_policy *policy, const struct tt_entry *wanted,
+	const struct tt_entry *existing, const struct stat *st)
+{
+	if (!policy->times || (policy->omit_dir_times && S_ISDIR(wanted->mode)))
+		return false;
+	if (st->st_mtim.tv_sec != wanted->mtime_sec)
+		return true;
+	if (st->st_mtim.tv_nsec == (long)wanted->mtime_nsec)
+		return false;
+	return !existing || existing->mtime_sec != st->st_mtim.tv_sec
+	       || (long)existing->mtime_nsec != st->st_mtim.tv_nsec;
+}
+
+static int meta_apply(const struct tt_meta_policy *policy, const struct meta_target *target,
+	const struct tt_entry *wanted, const struct tt_entry *existing, enum tt_meta_step *ret_step)
+{
+	struct stat st;
+	bool chowned;
+	int r, result = 0;
+
+	r = meta_stat(target, &st);
+	if (r < 0) {
+		*ret_step = TT_META_OWNER;
+		return r;
+	}
+	if (!meta_same_type(st.st_mode, wanted->mode)) {
+		/* The name is another thing by now: it is not ours to change. */
+		*ret_step = TT_META_OWNER;
+		return -ESTALE;
+	}
+	r = meta_set_owner(policy, target, wanted, &st, &chowned);
+	if (r < 0) {
+		*ret_step = TT_META_OWNER;
+		result = r;
+	}
+	if (!S_ISLNK(wanted->mode)) {
+		mode_t bits = meta_wanted_bits(policy, wanted, existing, &st, r < 0);
+
+		r = 0;
+		if (bits != (st.st_mode & META_BITS) || (chowned && (bits & (S_ISUID | S_ISGID))))
+			r = meta_chmod(target, bits);
+		if (r < 0 && result == 0) {
+			*ret_step = TT_META_MODE;
+			result = r;
+		}
+	}
+	if (meta_times_differ(policy, wanted, existing, &st)) {
+		const struct timespec times[2] = {
+			{.tv_nsec = UTIME_OMIT},
+			{.tv_sec = wanted->mtime_sec, .tv_nsec = wanted->mtime_nsec},
+		};
+
+		r = meta_utimens(target, times);
+		if (r < 0 && result == 0) {
+			*ret_step = TT_META_TIMES;
+			result = r;
+		}
+	}
+	return result;
+}
+
+int tt_meta_apply_fd(const struct tt_meta_policy *policy, int fd, const struct tt_entry *wanted,
+	const struct tt_entry *existing, enum tt_meta_step *ret_step)
+{
+	const struct meta_target target = {.fd = fd, .dir_fd = -1};
+
+	return meta_apply(policy, &target, wanted, existing, ret_step);
+}
+
+int tt_meta_apply_at(const struct tt_meta_policy *policy, int dir_fd, const char *name,
+	const struct tt_entry *wanted, const struct tt_entry *existing, enum tt_meta_step *ret_step)
+{
+	const struct meta_target target = {.fd = -1, .dir_fd = dir_fd, .name = name};
+
+	return meta_apply(policy, &target, wanted, existing, ret_step);
+}
