@@ -6,7 +6,7 @@
  *	  async  <- the end -----------------+
  *
  * Only libuv's signals, timers and async handles are used: its terminals and pipes would switch
- *inherited descriptors to O_NONBLOCK. What it does to them nevertheless is undone at the end.
+ * inherited descriptors to O_NONBLOCK. What it does to them nevertheless is undone at the end.
  */
 #include "cli/control.h"
 

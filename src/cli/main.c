@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tiptoe: copies directory trees as rsync does, leaves the page cache as found. Everything but this
- *file is a library.
+ * tiptoe: copies directory trees as rsync does, leaves the page cache as found. Everything but
+ * this file is a library.
  *
  *	base/error.c		exit codes and their words
  *	base/log.c		lines for people, names escaped
  *	base/units.c		sizes in, numbers out
  *	base/hash.c		XXH3 from libxxhash
+ *	base/arena.c		memory that goes all at once
  *	sys/fd.c		descriptors, whole reads and writes
  *	sys/ring.c		io_uring, named like system calls
  *	sys/ring_twin.c		the same with threads instead
@@ -20,10 +21,21 @@
  *	tree/stage.c		temporaries and their atomic arrival
  *	tree/linkset.c		which names are one inode
  *	cache/neutral.c		leaves the cache as found
+ *	cache/neutral_drop.c	asks pages to go, counts
+ *	cache/neutral_written.c	the same for the destination
  *	cache/pacer.c		bounds dirty pages per disk
+ *	cache/pacer_budget.c	how many dirty bytes are allowed
  *	copy/copy.c		chooses how to copy one
+ *	copy/extents.c		where the data between holes is
+ *	copy/pool.c		the one pool of buffers
+ *	copy/writer.c		paced windows of one file
  *	copy/stream.c		large files through the ring
  *	sync/source.c		where the entries come from
+ *	sync/lister.c		directories ahead of need
+ *	sync/compare.c		contents under -c
+ *	sync/dir.c		one directory in progress
+ *	sync/deleter.c		what the source does not have
+ *	sync/volume.c		one file system and its means
  *	sync/plan.c		what to do about one
  *	sync/engine.c		one run from end to end
  *	sync/apply.c		does what plan has decided

@@ -4,8 +4,8 @@
  * is known to cli/ only.
  *
  * Parsing follows rsync's rules: options may follow operands, "--" ends them, short ones bundle
- * (-avxi), an argument is `--opt=value` or
- * `--opt value`, later options override earlier ones, names are never abbreviated.
+ * (-avxi), an argument is `--opt=value` or `--opt value`, later options override earlier ones,
+ * names are never abbreviated.
  */
 #pragma once
 
@@ -39,8 +39,8 @@ struct tt_options {
 	bool whole_file; /* -W is what tiptoe does between local trees */
 	const char *probe_dir;
 
-	const char *
-		*operands; /* owned array of borrowed strings; the last one is the destination */
+	/* Owned array of borrowed strings; the last one is the destination. */
+	const char **operands;
 	unsigned operand_count;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The one table of options. From a row come the parser's behaviour, the line of --help, the
- * suggestion for an unknown option, and the line of
- * --dump-options, against which tests hold the man page and the completions.
+ * suggestion for an unknown option, and the line of --dump-options, against which tests hold the
+ * man page and the completions.
  */
 #pragma once
 
