@@ -39,6 +39,9 @@
  *	sync/plan.c		what to do about one
  *	sync/engine.c		one run from end to end
  *	sync/apply.c		does what plan has decided
+ *	sync/apply_file.c	the same for regular files
+ *	sync/arrive.c		a batch gets its names
+ *	sync/finish.c		directories after their last child
  *	cli/options.c		argv to policies
  *	cli/optiontable.c	one row per option, help
  *	cli/report.c		rsync's lines, stats, status line

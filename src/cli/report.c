@@ -386,7 +386,8 @@ static bool report_is_named(const struct tt_event *event)
 	return (item & report_changes) && ((item & TT_ITEM_LOCAL) || S_ISDIR(event->mode));
 }
 
-/* -vv: the reason why a planned entry is left alone. */
+/* -vv: the reason why a planned entry is left alone (TT_ITEM_NEW: the destination does not have
+ * it). */
 static void report_put_skipped(struct tt_report *report, const struct tt_event *event)
 {
 	const char *kind = S_ISDIR(event->mode) ? "directory" : "file";
