@@ -101,6 +101,7 @@ static void control_on_signal(uv_signal_t *handle, int number)
 		break;
 	default:
 		tt_engine_stop(control->engine);
+		tt_report_hurry(control->report);
 		break;
 	}
 }

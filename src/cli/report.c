@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 
 #define REPORT_BUFFER_SIZE (64 * 1024)
 #define REPORT_IDLE_NS     (200 * 1000 * 1000u)
+#define REPORT_PATIENCE_MS 200
 #define REPORT_NUMBER_SIZE 40
 /* A path escaped at its worst: five bytes for one. */
 #define REPORT_NAME_SIZE (5 * 4096 + 1)
@@ -61,16 +63,37 @@ static int report_write_all(int fd, const char *data, size_t size)
 	return 0;
 }
 
-/* Locked. */
-static void report_write_out(struct tt_report *report)
+/* Writes the start of what is in the buffer. Returns how much, or a negative errno. A pipe that
+ * polls as writable takes PIPE_BUF bytes without blocking (pipe(7)). */
+static ssize_t report_write_some(struct tt_report *report, const char *data, size_t size)
 {
 	int r;
 
-	if (report->used == 0)
-		return;
-	r = report->out_error ? 0 : report_write_all(report->out_fd, report->buffer, report->used);
-	if (r < 0)
-		report->out_error = r;
+	if (!report->out_is_file) {
+		struct pollfd ready = {.fd = report->out_fd, .events = POLLOUT};
+
+		while (poll(&ready, 1, REPORT_PATIENCE_MS) == 0)
+			if (report->hurried)
+				return -EINTR;
+		size = size < PIPE_BUF ? size : PIPE_BUF;
+	}
+	r = report_write_all(report->out_fd, data, size);
+	return r < 0 ? r : (ssize_t)size;
+}
+
+/* Locked. */
+static void report_write_out(struct tt_report *report)
+{
+	size_t done = 0;
+
+	while (done < report->used && !report->out_error) {
+		ssize_t n = report_write_some(report, report->buffer + done, report->used - done);
+
+		if (n < 0)
+			report->out_error = (int)n;
+		else
+			done += (size_t)n;
+	}
 	report->used = 0;
 }
 
@@ -218,18 +241,20 @@ static void report_log(void *context, enum tt_log_level level, const char *line)
 int tt_report_init(
 	struct tt_report *report, const struct tt_report_policy *policy, int out_fd, int err_fd)
 {
+	struct stat st;
+
 	*report = (struct tt_report){
 		.policy = *policy,
 		.out_fd = out_fd,
 		.err_fd = err_fd,
 		.out_is_terminal = isatty(out_fd),
-		.err_is_terminal = isatty(err_fd),
 		.log = {.write = report_log, .context = report},
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 	};
 	report->log.threshold = policy->quiet         ? TT_LOG_WARNING
 				: policy->verbose > 0 ? TT_LOG_VERBOSE
 						      : TT_LOG_INFO;
+	report->out_is_file = fstat(out_fd, &st) == 0 && S_ISREG(st.st_mode);
 	report->buffer = malloc(REPORT_BUFFER_SIZE);
 	return report->buffer ? 0 : -ENOMEM;
 }
@@ -262,21 +287,27 @@ void tt_report_flush_idle(struct tt_report *report)
 	if (report->used > 0 && report_now_ns() - report->last_line_ns >= REPORT_IDLE_NS) {
 		size_t done = 0;
 
-		/* A pipe that polls as writable takes PIPE_BUF bytes without blocking (pipe(7)). */
 		while (done < report->used && !report->out_error) {
 			struct pollfd ready = {.fd = report->out_fd, .events = POLLOUT};
-			size_t part = report->used - done < 4096 ? report->used - done : 4096;
+			ssize_t n;
 
 			if (poll(&ready, 1, 0) != 1)
 				break;
-			report->out_error =
-				report_write_all(report->out_fd, report->buffer + done, part);
-			done += part;
+			n = report_write_some(report, report->buffer + done, report->used - done);
+			if (n < 0)
+				report->out_error = (int)n;
+			else
+				done += (size_t)n;
 		}
 		memmove(report->buffer, report->buffer + done, report->used - done);
 		report->used -= done;
 	}
 	pthread_mutex_unlock(&report->lock);
+}
+
+void tt_report_hurry(struct tt_report *report)
+{
+	report->hurried = true;
 }
 
 int tt_report_flush(struct tt_report *report)

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,7 +38,9 @@ struct tt_report_policy {
 struct tt_report {
 	struct tt_report_policy policy; /* does not change */
 	int out_fd, err_fd;
-	bool out_is_terminal, err_is_terminal;
+	bool out_is_terminal;
+	bool out_is_file; /* never blocks for long */
+	atomic_bool hurried;
 	struct tt_log log; /* give this to the engine */
 
 	pthread_mutex_t lock; /* guards what follows */
@@ -77,6 +80,10 @@ void tt_report_line(struct tt_report *report, const char *line);
 /* Shows `status` (shorter than the terminal is wide) below all lines, "" to remove it. Does nothing
  * where standard output is no terminal, or while another thread is in the middle of printing. */
 void tt_report_set_status(struct tt_report *report, const char *status);
+
+/* The run is to end: from now on a reader of standard output who does not read is not waited for.
+ * Any thread, does not lock. */
+void tt_report_hurry(struct tt_report *report);
 
 /* For the control loop: writes out lines that have waited for 200 ms, as far as that does not
  * block. */

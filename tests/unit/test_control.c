@@ -106,6 +106,14 @@ static void work_interrupted_three_times(struct tt_engine *engine)
 	wait_for_stops(engine, 3);
 }
 
+/* Prints more than a pipe takes. */
+static void work_printing_in_vain(struct tt_engine *engine)
+{
+	kill(getpid(), SIGINT);
+	for (int i = 0; i < 200000; i++)
+		tt_report_line(engine->report, "a line");
+}
+
 static void work_hung_up(struct tt_engine *engine)
 {
 	kill(getpid(), SIGHUP);
@@ -263,12 +271,34 @@ static void on_a_terminal_progress_is_redrawn_and_cleared(void **state)
 	close(master);
 }
 
+static void a_reader_who_does_not_read_does_not_keep_it_from_stopping(void **state)
+{
+	const struct tt_report_policy policy = {.verbose = 1};
+	struct tt_report report;
+	struct tt_engine engine = {.report = &report, .work = work_printing_in_vain};
+	enum tt_exit code;
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(tt_report_init(&report, &policy, ends[1], STDERR_FILENO), 0);
+	alarm(20);
+	assert_int_equal(tt_control_run(&engine, &report, false, 1, &code), 0);
+	alarm(0);
+	assert_int_equal(code, TT_EXIT_SIGNAL);
+	assert_true(tt_report_flush(&report) < 0);
+	tt_report_deinit(&report);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_engines_exit_code_is_passed_on),
 		cmocka_unit_test(every_signal_to_end_stops_and_none_kills),
 		cmocka_unit_test(a_hangup_that_was_ignored_stays_so),
+		cmocka_unit_test(a_reader_who_does_not_read_does_not_keep_it_from_stopping),
 		cmocka_unit_test(sigusr1_prints_a_line_of_progress),
 		cmocka_unit_test(lines_do_not_wait_for_more),
 		cmocka_unit_test(without_a_terminal_progress_is_one_line_at_the_end),
