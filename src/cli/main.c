@@ -1,5 +1,241 @@
 /* SPDX-License-Identifier: MIT */
-int main(void)
+/*
+ * tiptoe: copies directory trees as rsync does, leaves the page cache as found. Everything but
+ * this file is a library.
+ *
+ *	base/error.c		exit codes and their words
+ *	base/log.c		lines for people, names escaped
+ *	base/units.c		sizes in, numbers out
+ *	base/hash.c		XXH3 from libxxhash
+ *	base/arena.c		memory that goes all at once
+ *	sys/fd.c		descriptors, whole reads and writes
+ *	sys/ring.c		io_uring, named like system calls
+ *	sys/ring_twin.c		the same with threads instead
+ *	sys/probe.c		what the kernel really does
+ *	sys/residency.c		which pages are in memory
+ *	sys/device.c		the disk under a file
+ *	tree/entry.c		one name and its attributes
+ *	tree/listing.c		one directory and its twin
+ *	tree/filter.c		which names are left out
+ *	tree/meta.c		owner, mode, times in order
+ *	tree/stage.c		temporaries and their atomic arrival
+ *	tree/linkset.c		which names are one inode
+ *	cache/neutral.c		leaves the cache as found
+ *	cache/neutral_drop.c	asks pages to go, counts
+ *	cache/neutral_written.c	the same for the destination
+ *	cache/pacer.c		bounds dirty pages per disk
+ *	cache/pacer_budget.c	how many dirty bytes are allowed
+ *	copy/copy.c		chooses how to copy one
+ *	copy/extents.c		where the data between holes is
+ *	copy/pool.c		the one pool of buffers
+ *	copy/writer.c		paced windows of one file
+ *	copy/stream.c		large files through the ring
+ *	sync/source.c		where the entries come from
+ *	sync/lister.c		directories ahead of need
+ *	sync/compare.c		contents under -c
+ *	sync/dir.c		one directory in progress
+ *	sync/deleter.c		what the source does not have
+ *	sync/volume.c		one file system and its means
+ *	sync/plan.c		what to do about one
+ *	sync/engine.c		one run from end to end
+ *	sync/apply.c		does what plan has decided
+ *	sync/apply_file.c	the same for regular files
+ *	sync/arrive.c		a batch gets its names
+ *	sync/finish.c		directories after their last child
+ *	cli/options.c		argv to policies
+ *	cli/optiontable.c	one row per option, help
+ *	cli/report.c		rsync's lines, stats, status line
+ *	cli/progress.c		rate, remaining time, files
+ *	cli/control.c		signals, timers, the engine's thread
+ *	cli/probetable.c	the answers of --probe
+ *	cli/main.c		this: from argv to exit
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/control.h"
+#include "cli/options.h"
+#include "cli/optiontable.h"
+#include "cli/probetable.h"
+#include "cli/report.h"
+
+/* A closed standard descriptor would be the number of the first file that is opened, and our lines
+ * would be written into it. */
+static void main_open_standard_fds(void)
 {
-	return 0;
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+			/* Read-only: a write to a closed output fails as it should. */
+			if (open("/dev/null", O_RDONLY) != fd)
+				_exit(TT_EXIT_FILE_IO);
+}
+
+/* 1024 descriptors are few for directories listed ahead; the hard limit is what the system allows.
+ */
+static void main_raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static enum tt_exit main_complain(const char *what, enum tt_exit code)
+{
+	fprintf(stderr, "tiptoe: %s\n", what);
+	return code;
+}
+
+/* Ends what was printed through stdio. */
+static enum tt_exit main_finish_stdout(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return TT_EXIT_OK;
+	fprintf(stderr, "tiptoe: writing to standard output: %s\n", tt_error_text(errno));
+	return TT_EXIT_FILE_IO;
+}
+
+static enum tt_exit main_show(const struct tt_options *options)
+{
+	if (options->dump_options)
+		tt_optiontable_dump(stdout);
+	else if (options->show_help)
+		tt_optiontable_print_help(stdout);
+	else
+		puts("tiptoe  version " TIPTOE_VERSION);
+	return main_finish_stdout();
+}
+
+/* The last line, in the form that scripts know from rsync. */
+static void main_print_verdict(struct tt_report *report, enum tt_exit code)
+{
+	char line[256];
+
+	if (code == TT_EXIT_OK)
+		return;
+	snprintf(line, sizeof(line), "tiptoe %s: %s (code %d)",
+		code == TT_EXIT_VANISHED ? "warning" : "error", tt_error_exit_text(code),
+		(int)code);
+	tt_report_error(report, line);
+}
+
+static enum tt_exit main_run_engine(const struct tt_options *options, struct tt_report *report)
+{
+	const struct tt_engine_events events = {.event = tt_report_event, .context = report};
+	unsigned sources = options->operand_count - 1;
+	struct tt_engine *engine = NULL;
+	struct tt_engine_stats stats;
+	enum tt_exit code = TT_EXIT_OK;
+	int r;
+
+	r = tt_engine_new(&options->engine, options->operands, sources, options->operands[sources],
+		&report->log, &events, &engine);
+	if (r < 0) {
+		tt_log_line(&report->log, TT_LOG_ERROR, "starting: %s", tt_error_text(r));
+		return TT_EXIT_MEMORY;
+	}
+	tt_report_begin(report);
+	r = tt_control_run(engine, report, options->progress && !options->quiet,
+		options->human_readable, &code);
+	if (r < 0) {
+		tt_log_line(&report->log, TT_LOG_ERROR, "starting: %s", tt_error_text(r));
+		code = TT_EXIT_MEMORY;
+	} else {
+		tt_engine_stats(engine, &stats);
+		/* rsync gives no totals when it did not get as far as a list, or was interrupted.
+		 */
+		if (code == TT_EXIT_OK || code == TT_EXIT_PARTIAL || code == TT_EXIT_VANISHED
+			|| code == TT_EXIT_MAX_DELETE)
+			tt_report_end(report, &stats);
+	}
+	tt_engine_free(engine);
+	return code;
+}
+
+static enum tt_exit main_copy(const struct tt_options *options)
+{
+	const struct tt_report_policy policy = {
+		.verbose = options->verbose,
+		.itemize = options->itemize,
+		.human_readable = options->human_readable,
+		.quiet = options->quiet,
+		.stats = options->stats,
+		.dry_run = options->engine.dry_run,
+		.recursive = options->engine.plan.recursive,
+		.verify_cache = options->engine.verify_cache,
+		.delete_mode = options->engine.delete_mode,
+		.update = options->engine.plan.update,
+		.existing = options->engine.plan.existing,
+		.ignore_existing = options->engine.plan.ignore_existing,
+	};
+	struct tt_report report;
+	enum tt_exit code;
+	int r;
+
+	if (tt_report_init(&report, &policy, STDOUT_FILENO, STDERR_FILENO) < 0)
+		return main_complain(tt_error_text(ENOMEM), TT_EXIT_MEMORY);
+	code = main_run_engine(options, &report);
+	r = tt_report_flush(&report);
+	if (r < 0) {
+		tt_log_line(&report.log, TT_LOG_ERROR, "writing to standard output: %s",
+			tt_error_text(r));
+		if (code == TT_EXIT_OK)
+			code = TT_EXIT_FILE_IO;
+	}
+	main_print_verdict(&report, code);
+	tt_report_deinit(&report);
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	char message[TT_OPTIONS_MESSAGE_SIZE];
+	struct tt_options options;
+	enum tt_exit code;
+	const char *ring;
+
+	main_open_standard_fds();
+	signal(SIGPIPE, SIG_IGN);
+	/* Which bytes of a name can be shown. */
+	setlocale(LC_CTYPE, "");
+
+	if (tt_options_init(&options) < 0)
+		return main_complain(tt_error_text(ENOMEM), TT_EXIT_MEMORY);
+	code = tt_options_parse(&options, argc, argv, message);
+	if (code != TT_EXIT_OK) {
+		main_complain(message, code);
+		fprintf(stderr, "tiptoe error: %s (code %d)\n", tt_error_exit_text(code),
+			(int)code);
+		tt_options_deinit(&options);
+		return (int)code;
+	}
+	ring = getenv("TIPTOE_RING");
+	options.engine.no_ring = ring && strcmp(ring, "off") == 0;
+	options.engine.meta.umask_bits = umask(0);
+	main_raise_descriptor_limit();
+
+	if (options.show_help || options.show_version || options.dump_options) {
+		code = main_show(&options);
+	} else if (options.probe_dir) {
+		code = tt_probetable_print(options.probe_dir, message, sizeof(message));
+		if (code != TT_EXIT_OK)
+			main_complain(message, code);
+		else
+			code = main_finish_stdout();
+	} else {
+		code = main_copy(&options);
+	}
+	tt_options_deinit(&options);
+	return (int)code;
 }

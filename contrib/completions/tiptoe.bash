@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+# Completion of tiptoe for bash; tests/cli/options.bats holds it against tiptoe --dump-options.
+
+_tiptoe()
+{
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}
+
+	# "--cache=dr" comes as three words, since = is one of COMP_WORDBREAKS.
+	if [[ $cur == = ]]; then
+		cur=''
+	elif [[ $prev == = ]] && ((COMP_CWORD >= 2)); then
+		prev=${COMP_WORDS[COMP_CWORD-2]}
+	fi
+
+	COMPREPLY=()
+	case $prev in
+	--cache)
+		mapfile -t COMPREPLY < <(compgen -W 'leave keep drop' -- "$cur")
+		return
+		;;
+	--dirty-limit)
+		mapfile -t COMPREPLY < <(compgen -W '1M 8M 16M 48M' -- "$cur")
+		return
+		;;
+	--workers)
+		mapfile -t COMPREPLY < <(compgen -W '1 2 4 8 16' -- "$cur")
+		return
+		;;
+	--probe)
+		mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+		return
+		;;
+	--exclude | --include)
+		return
+		;;
+	esac
+
+	if [[ $cur == -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W '
+			-a --archive
+			-r --recursive
+			-l --links
+			-H --hard-links
+			-p --perms
+			-t --times
+			-o --owner
+			-g --group
+			-D
+			--devices
+			--specials
+			--numeric-ids
+			-x --one-file-system
+			--exclude=
+			--include=
+			-c --checksum
+			--size-only
+			-I --ignore-times
+			-u --update
+			--existing
+			--ignore-non-existing
+			--ignore-existing
+			-W --whole-file
+			-S --sparse
+			--fsync
+			-n --dry-run
+			--delete
+			--del
+			--delete-before
+			--delete-during
+			--delete-after
+			-v --verbose
+			-q --quiet
+			-i --itemize-changes
+			-h --human-readable
+			--stats
+			--progress
+			--cache=
+			--dirty-limit=
+			--verify-cache
+			--probe=
+			--workers=
+			-V --version
+			--help
+			' -- "$cur")
+		[[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+		return
+	fi
+	compopt -o filenames
+	mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+}
+
+complete -F _tiptoe tiptoe

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The parser: walks argv, finds the row, does what its type says. All knowledge about single
+ * options is in optiontable.c, except for what follows from several together (options_finish).
+ */
+#include "cli/options.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/units.h"
+#include "cli/optiontable.h"
+#include "tree/filter.h"
+
+#define OPTIONS_WORKERS_MAX 256
+
+int tt_options_init(struct tt_options *options)
+{
+	*options = (struct tt_options){.human_readable = 1};
+	options->engine.plan.is_super = geteuid() == 0;
+	options->engine.meta.is_super = geteuid() == 0;
+	return tt_filter_new(&options->filter);
+}
+
+void tt_options_deinit(struct tt_options *options)
+{
+	tt_filter_free(options->filter);
+	free(options->operands);
+	*options = (struct tt_options){0};
+}
+
+/* Writes the message, with what the user typed made safe, and returns `code`. */
+__attribute__((format(printf, 3, 4))) static enum tt_exit options_fail(
+	char *message, enum tt_exit code, const char *format, ...)
+{
+	char raw[TT_OPTIONS_MESSAGE_SIZE / 5];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(raw, sizeof(raw), format, args);
+	va_end(args);
+	tt_log_escape(raw, message, TT_OPTIONS_MESSAGE_SIZE);
+	return code;
+}
+
+/* One option as it stands on the command line. */
+struct options_use {
+	const struct tt_optiontable_row *row;
+	const char *typed; /* "--no-perms", "-a", for messages */
+	const char *value; /* or NULL */
+	bool negated;
+};
+
+static enum tt_exit options_set_cache(
+	struct tt_options *options, const struct options_use *use, char *message)
+{
+	static const struct {
+		const char *name;
+		enum tt_cache_mode mode;
+	} modes[] = {{"leave", TT_CACHE_LEAVE}, {"keep", TT_CACHE_KEEP}, {"drop", TT_CACHE_DROP}};
+
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		if (strcmp(use->value, modes[i].name) == 0) {
+			options->engine.cache.mode = modes[i].mode;
+			return TT_EXIT_OK;
+		}
+	}
+	return options_fail(message, TT_EXIT_USAGE,
+		"%s=%s is no policy: it takes leave, keep or drop", use->typed, use->value);
+}
+
+static enum tt_exit options_set_size(uint64_t *size, const struct options_use *use, char *message)
+{
+	int r = tt_units_parse_size(use->value, 'b', size);
+
+	if (r == 0 && *size > 0)
+		return TT_EXIT_OK;
+	return options_fail(message, TT_EXIT_USAGE,
+		"%s=%s is %s: it takes a number of bytes above 0 with an optional suffix, as 500K, "
+		"64M or 1.5GB",
+		use->typed, use->value,
+		r == -ERANGE ? "out of range"
+		: r          ? "no size"
+			     : "nothing");
+}
+
+static enum tt_exit options_set_workers(
+	unsigned *workers, const struct options_use *use, char *message)
+{
+	int64_t number;
+
+	if (tt_units_parse_number(use->value, 1, OPTIONS_WORKERS_MAX, &number) < 0)
+		return options_fail(message, TT_EXIT_USAGE,
+			"%s=%s: it takes a whole number from 1 to %d", use->typed, use->value,
+			OPTIONS_WORKERS_MAX);
+	*workers = (unsigned)number;
+	return TT_EXIT_OK;
+}
+
+static enum tt_exit options_add_pattern(
+	struct tt_options *options, const struct options_use *use, bool include, char *message)
+{
+	int r = tt_filter_add(options->filter, include, use->value);
+
+	if (r == -EINVAL)
+		return options_fail(message, TT_EXIT_USAGE,
+			"%s=%s is no pattern that tiptoe understands", use->typed, use->value);
+	if (r < 0)
+		return options_fail(
+			message, TT_EXIT_MEMORY, "%s: %s", use->typed, tt_error_text(r));
+	return TT_EXIT_OK;
+}
+
+static void options_set_archive(struct tt_plan_policy *plan)
+{
+	plan->recursive = plan->links = plan->perms = plan->times = true;
+	plan->owner = plan->group = plan->devices = plan->specials = true;
+}
+
+static enum tt_exit options_apply(
+	struct tt_options *options, const struct options_use *use, char *message)
+{
+	void *field = (char *)options + use->row->offset;
+
+	if (use->row->type == TT_OPTIONTABLE_REFUSED)
+		return options_fail(message, TT_EXIT_UNSUPPORTED,
+			"option %s of rsync is not supported by tiptoe yet", use->typed);
+
+	switch (use->row->type) {
+	case TT_OPTIONTABLE_FLAG:
+		*(bool *)field = !use->negated;
+		return TT_EXIT_OK;
+	case TT_OPTIONTABLE_COUNT:
+		*(unsigned *)field = use->negated ? 0 : *(unsigned *)field + 1;
+		return TT_EXIT_OK;
+	case TT_OPTIONTABLE_SIZE:
+		return options_set_size(field, use, message);
+	case TT_OPTIONTABLE_WORKERS:
+		return options_set_workers(field, use, message);
+	case TT_OPTIONTABLE_CACHE:
+		return options_set_cache(options, use, message);
+	case TT_OPTIONTABLE_TEXT:
+		*(const char **)field = use->value;
+		return TT_EXIT_OK;
+	case TT_OPTIONTABLE_PATTERN_EXCLUDE:
+		return options_add_pattern(options, use, false, message);
+	case TT_OPTIONTABLE_PATTERN_INCLUDE:
+		return options_add_pattern(options, use, true, message);
+	case TT_OPTIONTABLE_ARCHIVE:
+		options_set_archive(&options->engine.plan);
+		return TT_EXIT_OK;
+	case TT_OPTIONTABLE_NODES:
+		options->engine.plan.devices = options->engine.plan.specials = !use->negated;
+		return TT_EXIT_OK;
+	case TT_OPTIONTABLE_REFUSED:
+		break;
+	}
+	return TT_EXIT_OK;
+}
+
+/* The row that "--no-NAME" turns off, NAME being long or one letter. A refused option is found
+ * under --no- too. */
+static const struct tt_optiontable_row *options_find_negated(const char *name, size_t length)
+{
+	const struct tt_optiontable_row *row = NULL;
+
+	if (length <= 3 || strncmp(name, "no-", 3) != 0)
+		return NULL;
+	if (length == 4)
+		row = tt_optiontable_find_short(name[3]);
+	if (!row)
+		row = tt_optiontable_find_long(name + 3, length - 3);
+	return row && (row->negatable || row->type == TT_OPTIONTABLE_REFUSED) ? row : NULL;
+}
+
+/* --no-W is rsync's delta transfer, which is an option that tiptoe does not have. */
+static bool options_is_delta_request(const char *name, size_t length)
+{
+	return (length == 4 && strncmp(name, "no-W", length) == 0)
+	       || (length == 13 && strncmp(name, "no-whole-file", length) == 0);
+}
+
+static enum tt_exit options_parse_long(struct tt_options *options, const char *text,
+	char *const *next, int *ret_used, char *message)
+{
+	const char *name = text + 2;
+	size_t length = strcspn(name, "=");
+	char typed[80], near[64];
+	struct options_use use = {
+		.row = tt_optiontable_find_long(name, length),
+		.typed = typed,
+		.value = name[length] == '=' ? name + length + 1 : NULL,
+	};
+
+	snprintf(typed, sizeof(typed), "--%.*s", (int)length, name);
+	if (options_is_delta_request(name, length))
+		return options_fail(message, TT_EXIT_UNSUPPORTED,
+			"option %s of rsync is not supported by tiptoe yet", typed);
+	if (!use.row) {
+		use.row = options_find_negated(name, length);
+		use.negated = true;
+	}
+	if (!use.row) {
+		char bare[64];
+		snprintf(bare, sizeof(bare), "%.*s", (int)length, name);
+		const char *suggestion = tt_optiontable_suggest(bare, near);
+		return options_fail(message, TT_EXIT_USAGE, "unknown option %s%s%s%s", typed,
+			suggestion ? "; did you mean --" : "", suggestion ? suggestion : "",
+			suggestion ? "?" : "");
+	}
+	if (use.row->type != TT_OPTIONTABLE_REFUSED) {
+		if (use.value && !use.row->argument)
+			return options_fail(message, TT_EXIT_USAGE, "%s takes no argument", typed);
+		if (!use.value && use.row->argument && !*next)
+			return options_fail(message, TT_EXIT_USAGE, "%s needs an argument: %s",
+				typed, use.row->argument);
+		if (!use.value && use.row->argument) {
+			use.value = *next;
+			*ret_used = 1;
+		}
+	}
+	return options_apply(options, &use, message);
+}
+
+/* A bundle of short options. None that tiptoe has takes an argument. */
+static enum tt_exit options_parse_short(struct tt_options *options, const char *text, char *message)
+{
+	for (const char *letter = text + 1; *letter; letter++) {
+		char typed[] = {'-', *letter, '\0'};
+		struct options_use use = {
+			.row = tt_optiontable_find_short(*letter), .typed = typed};
+		enum tt_exit code;
+
+		if (!use.row && text[2])
+			return options_fail(
+				message, TT_EXIT_USAGE, "unknown option %s in %s", typed, text);
+		if (!use.row)
+			return options_fail(message, TT_EXIT_USAGE, "unknown option %s", typed);
+		code = options_apply(options, &use, message);
+		if (code != TT_EXIT_OK)
+			return code;
+	}
+	return TT_EXIT_OK;
+}
+
+/* rsync's rule: a colon before the first slash. A local name with a colon is written ./a:b. */
+static bool options_is_remote(const char *operand)
+{
+	size_t plain = strcspn(operand, ":/");
+
+	return (plain > 0 && operand[plain] == ':') || strncmp(operand, "rsync://", 8) == 0;
+}
+
+/* What several options mean together. */
+static enum tt_exit options_finish(struct tt_options *options, char *message)
+{
+	struct tt_engine_policy *engine = &options->engine;
+	int phases = options->delete_before + options->delete_during + options->delete_after;
+
+	engine->meta.perms = engine->plan.perms;
+	engine->meta.times = engine->plan.times;
+	engine->meta.owner = engine->plan.owner;
+	engine->meta.group = engine->plan.group;
+	engine->one_file_system = options->one_file_system > 0;
+	if (!tt_filter_is_empty(options->filter))
+		engine->filter = options->filter;
+
+	if (options->one_file_system > 1)
+		return options_fail(message, TT_EXIT_UNSUPPORTED,
+			"option -xx of rsync is not supported by tiptoe yet (-x is)");
+	if (phases > 1)
+		return options_fail(message, TT_EXIT_USAGE,
+			"only one of --delete-before, --delete-during and --delete-after is "
+			"possible");
+	if ((options->delete_any || phases) && !engine->plan.recursive)
+		return options_fail(
+			message, TT_EXIT_USAGE, "--delete does not work without --recursive (-r)");
+	if (options->delete_before)
+		engine->delete_mode = TT_DELETE_BEFORE;
+	else if (options->delete_after)
+		engine->delete_mode = TT_DELETE_AFTER;
+	else if (options->delete_during || options->delete_any)
+		engine->delete_mode = TT_DELETE_DURING;
+
+	if (options->probe_dir) {
+		if (options->operand_count > 0)
+			return options_fail(message, TT_EXIT_USAGE,
+				"--probe copies nothing: it takes one directory and no SRC or DST");
+		return TT_EXIT_OK;
+	}
+	for (unsigned i = 0; i < options->operand_count; i++) {
+		if (options_is_remote(options->operands[i]))
+			return options_fail(message, TT_EXIT_UNSUPPORTED,
+				"%s is on another machine, which is not supported by tiptoe yet (a "
+				"local name with a colon is written ./%s)",
+				options->operands[i], options->operands[i]);
+		if (!*options->operands[i])
+			return options_fail(message, TT_EXIT_USAGE,
+				"an empty name is neither SRC nor DST (\".\" is)");
+	}
+	if (options->operand_count == 0)
+		return options_fail(message, TT_EXIT_USAGE,
+			"usage: tiptoe [OPTION]... SRC [SRC]... DST (see tiptoe --help)");
+	if (options->operand_count == 1)
+		return options_fail(message, TT_EXIT_USAGE,
+			"%s is to be copied, but where to? (tiptoe [OPTION]... SRC [SRC]... DST)",
+			options->operands[0]);
+	return TT_EXIT_OK;
+}
+
+enum tt_exit tt_options_parse(
+	struct tt_options *options, int argc, char *const *argv, char *message)
+{
+	bool ended = false;
+
+	*message = '\0';
+	/* As with rsync, -h asks for help when it is alone. */
+	if (argc == 2 && strcmp(argv[1], "-h") == 0) {
+		options->show_help = true;
+		return TT_EXIT_OK;
+	}
+	options->operands = calloc((size_t)argc + 1, sizeof(*options->operands));
+	if (!options->operands)
+		return options_fail(message, TT_EXIT_MEMORY, "%s", tt_error_text(ENOMEM));
+
+	for (int i = 1; i < argc; i++) {
+		enum tt_exit code = TT_EXIT_OK;
+		int used = 0;
+
+		if (ended || argv[i][0] != '-' || !argv[i][1])
+			options->operands[options->operand_count++] = argv[i];
+		else if (strcmp(argv[i], "--") == 0)
+			ended = true;
+		else if (argv[i][1] == '-')
+			code = options_parse_long(options, argv[i], argv + i + 1, &used, message);
+		else
+			code = options_parse_short(options, argv[i], message);
+		if (code != TT_EXIT_OK)
+			return code;
+		i += used;
+	}
+	if (options->show_help || options->show_version || options->dump_options)
+		return TT_EXIT_OK;
+	return options_finish(options, message);
+}
