@@ -16,7 +16,8 @@ struct tt_arena_block {
 
 static void *arena_grow(struct tt_arena *arena, size_t size)
 {
-	size_t block_size = arena->blocks ? arena->blocks->size * 2 : 1024 - sizeof(struct tt_arena_block);
+	size_t block_size =
+		arena->blocks ? arena->blocks->size * 2 : 1024 - sizeof(struct tt_arena_block);
 
 	if (block_size > 65536)
 		block_size = 65536;

@@ -10,7 +10,7 @@ struct tt_arena_block;
 
 struct tt_arena {
 	struct tt_arena_block *blocks;
-	size_t left;	    /* free bytes at the end of the newest block */
+	size_t left;        /* free bytes at the end of the newest block */
 	size_t total_bytes; /* taken from malloc so far */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The source's side of leave-as-found. See neutral.h; the destination's side is in neutral_written.c.
+ * The source's side of leave-as-found. See neutral.h; the destination's side is in
+ * neutral_written.c.
  */
 #include "cache/neutral.h"
 
@@ -59,8 +60,8 @@ static void neutral_look(struct tt_neutral_reader *reader, uint64_t number)
 		segment->found = TT_NEUTRAL_FOUND_ALL;
 }
 
-void tt_neutral_reader_begin(struct tt_neutral_reader *reader, int fd, uint64_t size_bytes, enum tt_cache_mode mode, struct tt_neutral_fs *fs,
-	struct tt_neutral_stats *stats)
+void tt_neutral_reader_begin(struct tt_neutral_reader *reader, int fd, uint64_t size_bytes,
+	enum tt_cache_mode mode, struct tt_neutral_fs *fs, struct tt_neutral_stats *stats)
 {
 	reader->fd = fd;
 	reader->fs = fs;
@@ -83,7 +84,8 @@ void tt_neutral_reader_ahead(struct tt_neutral_reader *reader, uint64_t offset)
 	/* The segment that the reader is in, and the next: read-ahead is at most 16 MiB ahead. */
 	uint64_t until = (offset / TT_NEUTRAL_SEGMENT_BYTES + 2) * TT_NEUTRAL_SEGMENT_BYTES;
 
-	while (reader->looked_bytes < until && reader->looked_bytes < reader->size_bytes && !reader->unknown) {
+	while (reader->looked_bytes < until && reader->looked_bytes < reader->size_bytes
+		&& !reader->unknown) {
 		neutral_look(reader, reader->looked_bytes / TT_NEUTRAL_SEGMENT_BYTES);
 		reader->looked_bytes += TT_NEUTRAL_SEGMENT_BYTES;
 	}
@@ -113,11 +115,13 @@ static bool neutral_bit(const struct tt_neutral_segment *segment, uint64_t page)
 
 static void neutral_drop(struct tt_neutral_reader *reader, uint64_t from, uint64_t to)
 {
-	reader->left_pages += tt_neutral_drop(reader->fd, reader->fs->method, from, to, reader->stats);
+	reader->left_pages +=
+		tt_neutral_drop(reader->fd, reader->fs->method, from, to, reader->stats);
 }
 
 /* Drops the runs of absent pages of one segment between two page numbers within it. */
-static void neutral_drop_absent(struct tt_neutral_reader *reader, const struct tt_neutral_segment *segment, uint64_t from, uint64_t to)
+static void neutral_drop_absent(struct tt_neutral_reader *reader,
+	const struct tt_neutral_segment *segment, uint64_t from, uint64_t to)
 {
 	const uint64_t page = tt_residency_page_bytes();
 	const uint64_t base = segment->number * TT_NEUTRAL_SEGMENT_BYTES;
@@ -138,7 +142,8 @@ static void neutral_drop_absent(struct tt_neutral_reader *reader, const struct t
 static void neutral_drop_part(struct tt_neutral_reader *reader, uint64_t from, uint64_t to)
 {
 	const uint64_t page = tt_residency_page_bytes();
-	const struct tt_neutral_segment *segment = neutral_segment(reader, from / TT_NEUTRAL_SEGMENT_BYTES);
+	const struct tt_neutral_segment *segment =
+		neutral_segment(reader, from / TT_NEUTRAL_SEGMENT_BYTES);
 
 	switch (segment->found) {
 	case TT_NEUTRAL_FOUND_NOTHING:
@@ -158,7 +163,8 @@ static void neutral_drop_part(struct tt_neutral_reader *reader, uint64_t from, u
 static void neutral_drop_until(struct tt_neutral_reader *reader, uint64_t to)
 {
 	while (reader->dropped_bytes < to) {
-		uint64_t edge = (reader->dropped_bytes / TT_NEUTRAL_SEGMENT_BYTES + 1) * TT_NEUTRAL_SEGMENT_BYTES;
+		uint64_t edge = (reader->dropped_bytes / TT_NEUTRAL_SEGMENT_BYTES + 1)
+				* TT_NEUTRAL_SEGMENT_BYTES;
 
 		if (edge > to)
 			edge = to;
@@ -182,12 +188,15 @@ void tt_neutral_reader_end(struct tt_neutral_reader *reader)
 {
 	if (!reader->active || reader->unknown)
 		return;
-	/* Up to the page that holds the last byte, not to wherever the end is by now: what was appended meanwhile is the appender's. */
+	/* Up to the page that holds the last byte, not to wherever the end is by now: what was
+	 * appended meanwhile is the appender's. */
 	uint64_t end = neutral_pages(reader->size_bytes) * tt_residency_page_bytes();
 
 	neutral_drop_until(reader, end);
-	/* What would not go may have been read-ahead in flight: once more, now that all is quiet. */
+	/* What would not go may have been read-ahead in flight: once more, now that all is quiet.
+	 */
 	if (reader->left_pages > 0 && reader->all_ours && !tt_neutral_drop_too_dear(reader->stats))
-		reader->left_pages = tt_neutral_drop(reader->fd, reader->fs->method, 0, end, reader->stats);
+		reader->left_pages =
+			tt_neutral_drop(reader->fd, reader->fs->method, 0, end, reader->stats);
 	reader->stats->left += reader->left_pages;
 }

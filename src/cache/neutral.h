@@ -2,20 +2,26 @@
 /*
  * Leave as found: the one place that decides which pages go and which stay.
  *
- * Source. A file is looked at in segments of 32 MiB. Each is looked at before read-ahead can reach it (one whole segment ahead; the first two before the
- * first read), and what was not resident then is ours and is dropped behind the reader:
+ * Source. A file is looked at in segments of 32 MiB. Each is looked at before read-ahead can reach
+ *it (one whole segment ahead; the first two before the first read), and what was not resident then
+ *is ours and is dropped behind the reader:
  *
- *	|  dropped  |  trailing window, 8 MiB  | reader ->   read-ahead, 8 to 16 MiB | looked at |   not looked at
+ *	|  dropped  |  trailing window, 8 MiB  | reader ->   read-ahead, 8 to 16 MiB | looked at |
+ *not looked at
  *
- * Found nothing: all of it is dropped. Found everything: left alone. Found some: a bit per page, and each run of pages that was absent is dropped.
- * Dirty or writeback pages in a range: somebody is writing there, DONTNEED would flush his data: the range is cut smaller and smaller and only
- * clean parts go. May not know: read with RWF_DONTCACHE where the file system has it, else leave.
+ * Found nothing: all of it is dropped. Found everything: left alone. Found some: a bit per page,
+ *and each run of pages that was absent is dropped. Dirty or writeback pages in a range: somebody is
+ *writing there, DONTNEED would flush his data: the range is cut smaller and smaller and only clean
+ *parts go. May not know: read with RWF_DONTCACHE where the file system has it, else leave.
  *
- * Windows end at folio edges: DONTNEED skips a folio that reaches past the range (mm/filemap.c, find_lock_entries, Linux 5.12 and later), so a cut folio would stay.
+ * Windows end at folio edges: DONTNEED skips a folio that reaches past the range (mm/filemap.c,
+ *find_lock_entries, Linux 5.12 and later), so a cut folio would stay.
  *
- * Destination. Dropped after its writeback. If the file that is replaced was resident, the same offsets of the new one are resident afterwards.
+ * Destination. Dropped after its writeback. If the file that is replaced was resident, the same
+ *offsets of the new one are resident afterwards.
  *
- * Not promised: pages that another process reads inside the trailing window while it is being dropped.
+ * Not promised: pages that another process reads inside the trailing window while it is being
+ *dropped.
  */
 #pragma once
 
@@ -29,19 +35,22 @@
 /* What is known about the file system that a file is on. */
 struct tt_neutral_fs {
 	enum tt_residency_method method;
-	_Atomic bool dontcache_read; /* RWF_DONTCACHE is worth trying; cleared by the reader that was refused */
+	_Atomic bool dontcache_read; /* RWF_DONTCACHE is worth trying; cleared by the reader that
+					was refused */
 };
 
 /* Counted per thread and added up at the end of the run. Pages. */
 struct tt_neutral_stats {
 	uint64_t found_resident; /* before we came */
 	uint64_t dropped;
-	uint64_t not_dropped;	 /* would not go when asked: mapped, or dirty */
-	uint64_t left;		 /* resident because of us after the last drop of their file */
-	uint64_t kept_hot;	 /* of replaced files, kept on purpose */
-	uint64_t files_unknown;	 /* this user may not know, and the file system has no RWF_DONTCACHE */
+	uint64_t not_dropped;    /* would not go when asked: mapped, or dirty */
+	uint64_t left;           /* resident because of us after the last drop of their file */
+	uint64_t kept_hot;       /* of replaced files, kept on purpose */
+	uint64_t files_unknown;  /* this user may not know, and the file system has no RWF_DONTCACHE
+				  */
 	uint64_t failed_drop_ns; /* time spent in drops that left pages */
-	uint64_t start_ns;	 /* of the run, CLOCK_MONOTONIC: dropping what will not go may cost at most 5 % of it */
+	uint64_t start_ns; /* of the run, CLOCK_MONOTONIC: dropping what will not go may cost at
+			      most 5 % of it */
 };
 
 #define TT_NEUTRAL_SEGMENT_BYTES (UINT64_C(32) << 20)
@@ -66,24 +75,27 @@ struct tt_neutral_reader {
 	struct tt_neutral_stats *stats;
 	enum tt_cache_mode mode;
 	uint64_t size_bytes;
-	uint64_t looked_bytes;	/* segments below this offset have been looked at */
+	uint64_t looked_bytes;  /* segments below this offset have been looked at */
 	uint64_t dropped_bytes; /* everything below is done with */
-	bool active;		/* false: nothing to do for this file */
+	bool active;            /* false: nothing to do for this file */
 	bool unknown;
-	bool all_ours;	     /* nothing was found in any segment so far */
+	bool all_ours;       /* nothing was found in any segment so far */
 	uint64_t left_pages; /* of ours, that would not go so far */
 	struct tt_neutral_segment segments[3];
 };
 
-/* Before the first read of `fd`. `size_bytes` may be a hint. Descriptor, fs and stats are borrowed until the end. Any thread, one at a time per reader. */
-void tt_neutral_reader_begin(struct tt_neutral_reader *reader, int fd, uint64_t size_bytes, enum tt_cache_mode mode, struct tt_neutral_fs *fs,
-	struct tt_neutral_stats *stats);
+/* Before the first read of `fd`. `size_bytes` may be a hint. Descriptor, fs and stats are borrowed
+ * until the end. Any thread, one at a time per reader. */
+void tt_neutral_reader_begin(struct tt_neutral_reader *reader, int fd, uint64_t size_bytes,
+	enum tt_cache_mode mode, struct tt_neutral_fs *fs, struct tt_neutral_stats *stats);
 
-/* RWF_* flags for reads of this file; with RWF_DONTCACHE reads must be of at least 4 MiB, aligned to 2 MiB, or of the whole file (a folio is dropped after
- * the first read that touches it, and read again by the next). */
+/* RWF_* flags for reads of this file; with RWF_DONTCACHE reads must be of at least 4 MiB, aligned
+ * to 2 MiB, or of the whole file (a folio is dropped after the first read that touches it, and read
+ * again by the next). */
 int tt_neutral_reader_flags(const struct tt_neutral_reader *reader);
 
-/* A read with those flags said EOPNOTSUPP: not on this file system. The caller reads again without. */
+/* A read with those flags said EOPNOTSUPP: not on this file system. The caller reads again without.
+ */
 void tt_neutral_reader_refused(struct tt_neutral_reader *reader);
 
 /* Before a read at `offset`: looks at what read-ahead may reach from there. */
@@ -97,19 +109,23 @@ void tt_neutral_reader_end(struct tt_neutral_reader *reader);
 
 /* Which pages of a file that is about to be replaced were resident. */
 struct tt_neutral_old {
-	uint64_t pages;		 /* looked at: of the old file's size */
+	uint64_t pages;          /* looked at: of the old file's size */
 	uint64_t resident_pages; /* 0: nothing to keep, bits is NULL */
-	uint64_t *bits;		 /* owned; NULL when all or none were resident */
+	uint64_t *bits;          /* owned; NULL when all or none were resident */
 };
 
-/* Looks at the open old file. Not knowing counts as not resident. Files above 64 GiB are not looked at page by page: they count as not resident unless they are
- * wholly so. Any thread. Returns 0 or -ENOMEM. */
-int tt_neutral_old_look(struct tt_neutral_old *old, int fd, uint64_t size_bytes, const struct tt_neutral_fs *fs, struct tt_neutral_stats *stats);
+/* Looks at the open old file. Not knowing counts as not resident. Files above 64 GiB are not looked
+ * at page by page: they count as not resident unless they are wholly so. Any thread. Returns 0 or
+ * -ENOMEM. */
+int tt_neutral_old_look(struct tt_neutral_old *old, int fd, uint64_t size_bytes,
+	const struct tt_neutral_fs *fs, struct tt_neutral_stats *stats);
 void tt_neutral_old_deinit(struct tt_neutral_old *old);
 
-/* After writeback of the written file `fd` is done: drops its pages except those that `old` (may be NULL) had, within what `keep_budget_pages` still allows (shared by all
- * threads, counted down; may be NULL: no limit). Counts what is left. Any thread. */
-void tt_neutral_written(int fd, uint64_t size_bytes, const struct tt_neutral_old *old, const struct tt_neutral_fs *fs, _Atomic int64_t *keep_budget_pages,
+/* After writeback of the written file `fd` is done: drops its pages except those that `old` (may be
+ * NULL) had, within what `keep_budget_pages` still allows (shared by all threads, counted down; may
+ * be NULL: no limit). Counts what is left. Any thread. */
+void tt_neutral_written(int fd, uint64_t size_bytes, const struct tt_neutral_old *old,
+	const struct tt_neutral_fs *fs, _Atomic int64_t *keep_budget_pages,
 	struct tt_neutral_stats *stats);
 
 /* Adds `from` to `to`. */

@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { NEUTRAL_SMALLEST_BYTES = 65536 };
+enum {
+	NEUTRAL_SMALLEST_BYTES = 65536
+};
 
 static uint64_t neutral_now_ns(void)
 {
@@ -17,8 +19,8 @@ static uint64_t neutral_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static uint64_t neutral_drop_clean(int fd, enum tt_residency_method method, uint64_t from, uint64_t length,
-	const struct tt_residency *before, struct tt_neutral_stats *stats)
+static uint64_t neutral_drop_clean(int fd, enum tt_residency_method method, uint64_t from,
+	uint64_t length, const struct tt_residency *before, struct tt_neutral_stats *stats)
 {
 	struct tt_residency after = {0};
 
@@ -37,7 +39,8 @@ static uint64_t neutral_drop_clean(int fd, enum tt_residency_method method, uint
 	return after.resident_pages;
 }
 
-static uint64_t neutral_drop_range(int fd, enum tt_residency_method method, uint64_t from, uint64_t to, struct tt_neutral_stats *stats)
+static uint64_t neutral_drop_range(int fd, enum tt_residency_method method, uint64_t from,
+	uint64_t to, struct tt_neutral_stats *stats)
 {
 	uint64_t length = to == 0 ? 0 : to - from;
 	struct tt_residency before;
@@ -63,10 +66,12 @@ static uint64_t neutral_drop_range(int fd, enum tt_residency_method method, uint
 
 	if (middle <= from)
 		middle = from + NEUTRAL_SMALLEST_BYTES;
-	return neutral_drop_range(fd, method, from, middle, stats) + neutral_drop_range(fd, method, middle, to, stats);
+	return neutral_drop_range(fd, method, from, middle, stats)
+	       + neutral_drop_range(fd, method, middle, to, stats);
 }
 
-uint64_t tt_neutral_drop(int fd, enum tt_residency_method method, uint64_t from, uint64_t to, struct tt_neutral_stats *stats)
+uint64_t tt_neutral_drop(int fd, enum tt_residency_method method, uint64_t from, uint64_t to,
+	struct tt_neutral_stats *stats)
 {
 	return neutral_drop_range(fd, method, from, to, stats);
 }

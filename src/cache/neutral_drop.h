@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dropping one range and looking at what became of it: the only caller of POSIX_FADV_DONTNEED besides the pacer. Internal to cache/.
+ * Dropping one range and looking at what became of it: the only caller of POSIX_FADV_DONTNEED
+ * besides the pacer. Internal to cache/.
  */
 #pragma once
 
@@ -9,10 +10,12 @@
 
 #include "cache/neutral.h"
 
-/* Drops the clean pages of [from, to), to = 0: to the end of the file. Ranges with dirty or writeback pages are halved down to 64 KiB and those that stay dirty
- * are left: DONTNEED would start their writeback, and they are not ours. Returns the pages that are still resident. */
-uint64_t tt_neutral_drop(int fd, enum tt_residency_method method, uint64_t from, uint64_t to, struct tt_neutral_stats *stats);
+/* Drops the clean pages of [from, to), to = 0: to the end of the file. Ranges with dirty or
+ * writeback pages are halved down to 64 KiB and those that stay dirty are left: DONTNEED would
+ * start their writeback, and they are not ours. Returns the pages that are still resident. */
+uint64_t tt_neutral_drop(int fd, enum tt_residency_method method, uint64_t from, uint64_t to,
+	struct tt_neutral_stats *stats);
 
-/* Whether drops that left pages have cost more than 5 % of the time since the start: DONTNEED of a page that will not go makes work on every
- * processor (lru_add_drain_all, mm/fadvise.c). */
+/* Whether drops that left pages have cost more than 5 % of the time since the start: DONTNEED of a
+ * page that will not go makes work on every processor (lru_add_drain_all, mm/fadvise.c). */
 bool tt_neutral_drop_too_dear(const struct tt_neutral_stats *stats);

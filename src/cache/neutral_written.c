@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The destination's side of leave-as-found: what was written goes, what readers of the replaced file had stays warm. See neutral.h.
+ * The destination's side of leave-as-found: what was written goes, what readers of the replaced
+ * file had stays warm. See neutral.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,14 +14,16 @@
 
 #define NEUTRAL_OLD_MOST_BYTES (UINT64_C(64) << 30)
 
-int tt_neutral_old_look(struct tt_neutral_old *old, int fd, uint64_t size_bytes, const struct tt_neutral_fs *fs, struct tt_neutral_stats *stats)
+int tt_neutral_old_look(struct tt_neutral_old *old, int fd, uint64_t size_bytes,
+	const struct tt_neutral_fs *fs, struct tt_neutral_stats *stats)
 {
 	const uint64_t page = tt_residency_page_bytes();
 	struct tt_residency count;
 
 	*old = (struct tt_neutral_old){.pages = (size_bytes + page - 1) / page};
 	if (size_bytes == 0 || fs->method == TT_RESIDENCY_NONE
-		|| tt_residency_count(fd, fs->method, 0, size_bytes, &count) < 0 || count.resident_pages == 0)
+		|| tt_residency_count(fd, fs->method, 0, size_bytes, &count) < 0
+		|| count.resident_pages == 0)
 		return 0;
 	stats->found_resident += count.resident_pages;
 	if (count.resident_pages >= old->pages) {
@@ -53,7 +56,8 @@ static bool neutral_old_had(const struct tt_neutral_old *old, uint64_t page)
 	return !old->bits || (old->bits[page / 64] >> (page % 64) & 1);
 }
 
-/* Reads pages back, just these: FADV_RANDOM switches read-ahead off for the descriptor (mm/fadvise.c). */
+/* Reads pages back, just these: FADV_RANDOM switches read-ahead off for the descriptor
+ * (mm/fadvise.c). */
 static uint64_t neutral_warm(int fd, uint64_t pages, const struct tt_neutral_old *old)
 {
 	const uint64_t page = tt_residency_page_bytes();
@@ -73,7 +77,8 @@ static uint64_t neutral_warm(int fd, uint64_t pages, const struct tt_neutral_old
 	return warmed;
 }
 
-void tt_neutral_written(int fd, uint64_t size_bytes, const struct tt_neutral_old *old, const struct tt_neutral_fs *fs, _Atomic int64_t *keep_budget_pages,
+void tt_neutral_written(int fd, uint64_t size_bytes, const struct tt_neutral_old *old,
+	const struct tt_neutral_fs *fs, _Atomic int64_t *keep_budget_pages,
 	struct tt_neutral_stats *stats)
 {
 	const uint64_t page = tt_residency_page_bytes();
@@ -82,7 +87,8 @@ void tt_neutral_written(int fd, uint64_t size_bytes, const struct tt_neutral_old
 
 	if (fs->method == TT_RESIDENCY_NONE || pages == 0)
 		return;
-	if (keep > 0 && keep_budget_pages && atomic_fetch_sub(keep_budget_pages, (int64_t)keep) < (int64_t)keep) {
+	if (keep > 0 && keep_budget_pages
+		&& atomic_fetch_sub(keep_budget_pages, (int64_t)keep) < (int64_t)keep) {
 		atomic_fetch_add(keep_budget_pages, (int64_t)keep);
 		keep = 0;
 	}

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See pacer.h. The thread pulls completions from its ring and newly handed-over work from two lists; each window and each batch is a small state
- * machine whose state is named by what it waits for.
+ * See pacer.h. The thread pulls completions from its ring and newly handed-over work from two
+ * lists; each window and each batch is a small state machine whose state is named by what it waits
+ * for.
  *
- * A window waits in the ring for each of its steps. A batch waits in the ring for its last file only: writeback was started in order, so the others are done by then
- * or nearly so, and asking them with plain calls costs a third of what requests would (measured: 8 to 15 ms of CPU per thousand files against 15 to 25).
+ * A window waits in the ring for each of its steps. A batch waits in the ring for its last file
+ * only: writeback was started in order, so the others are done by then or nearly so, and asking
+ * them with plain calls costs a third of what requests would (measured: 8 to 15 ms of CPU per
+ * thousand files against 15 to 25).
  */
 #include "cache/pacer.h"
 
@@ -61,7 +64,7 @@ struct tt_pacer {
 	_Atomic uint64_t windows, batches, again;
 	/* pacer thread only */
 	struct pacer_item *backlog, **backlog_last; /* did not fit into the ring */
-	double bytes_per_ns;			    /* moving average of the device's rate */
+	double bytes_per_ns;                        /* moving average of the device's rate */
 };
 
 static uint64_t pacer_now_ns(void)
@@ -82,7 +85,8 @@ static void pacer_verdict(struct tt_pacer *pacer, struct tt_pacer_file *file, in
 	pthread_mutex_unlock(&pacer->lock);
 }
 
-static bool pacer_submit(struct tt_pacer *pacer, struct pacer_item *item, enum tt_ring_op op, int flags)
+static bool pacer_submit(
+	struct tt_pacer *pacer, struct pacer_item *item, enum tt_ring_op op, int flags)
 {
 	struct tt_ring_request request = {
 		.op = op,
@@ -129,25 +133,30 @@ static void pacer_enter(struct tt_pacer *pacer, struct pacer_item *item, enum pa
 	}
 }
 
-/* Whether some page of the range is still dirty or under writeback. Where nobody can count, waiting was all there is. */
+/* Whether some page of the range is still dirty or under writeback. Where nobody can count, waiting
+ * was all there is. */
 static bool pacer_is_dirty(const struct tt_pacer_file *file, uint64_t offset, uint64_t bytes)
 {
 	struct tt_residency count;
 
-	if (!file->can_count || tt_residency_count(file->fd, TT_RESIDENCY_CACHESTAT, offset, bytes, &count) < 0)
+	if (!file->can_count
+		|| tt_residency_count(file->fd, TT_RESIDENCY_CACHESTAT, offset, bytes, &count) < 0)
 		return false;
 	return count.dirty_pages > 0 || count.writeback_pages > 0;
 }
 
-/* About 150 ms of device time in flight, in two windows at least; never less than a folio, never more than a quarter of the budget. */
+/* About 150 ms of device time in flight, in two windows at least; never less than a folio, never
+ * more than a quarter of the budget. */
 static void pacer_adapt(struct tt_pacer *pacer, const struct pacer_item *item, uint64_t now_ns)
 {
 	const double half_ns = 75e6;
 	double rate = (double)item->bytes / (double)(now_ns - item->start_ns + 1);
 
-	pacer->bytes_per_ns = pacer->bytes_per_ns == 0 ? rate : pacer->bytes_per_ns * 0.875 + rate * 0.125;
+	pacer->bytes_per_ns =
+		pacer->bytes_per_ns == 0 ? rate : pacer->bytes_per_ns * 0.875 + rate * 0.125;
 	atomic_store_explicit(&pacer->window_bytes,
-		tt_pacer_budget_window(&pacer->budget, (uint64_t)(pacer->bytes_per_ns * half_ns)), memory_order_relaxed);
+		tt_pacer_budget_window(&pacer->budget, (uint64_t)(pacer->bytes_per_ns * half_ns)),
+		memory_order_relaxed);
 }
 
 static void pacer_finish_window(struct tt_pacer *pacer, struct pacer_item *item)
@@ -168,8 +177,9 @@ static void pacer_window_waited(struct tt_pacer *pacer, struct pacer_item *item)
 		&& pacer_is_dirty(item->file, item->offset, item->bytes)) {
 		item->again++;
 		pacer->again++;
-		/* Asynchronous writeback (btrfs with compression) needs a second request, and a page that was under writeback when it was written again
-		 * was left out of the first. */
+		/* Asynchronous writeback (btrfs with compression) needs a second request, and a
+		 * page that was under writeback when it was written again was left out of the
+		 * first. */
 		pacer_enter(pacer, item, PACER_WINDOW_WRITE);
 		return;
 	}
@@ -181,7 +191,8 @@ static void pacer_window_waited(struct tt_pacer *pacer, struct pacer_item *item)
 		pacer_finish_window(pacer, item);
 }
 
-/* Waits for one file of a batch whose turn has come; plain calls, nearly always without sleeping. */
+/* Waits for one file of a batch whose turn has come; plain calls, nearly always without sleeping.
+ */
 static void pacer_settle_file(struct tt_pacer *pacer, struct tt_pacer_file *file)
 {
 	int r = 0;
@@ -264,7 +275,8 @@ static bool pacer_has_windows(struct tt_pacer *pacer, const struct tt_pacer_batc
 	return has;
 }
 
-static void pacer_wait_for(struct tt_pacer *pacer, struct tt_pacer_batch *batch, struct tt_pacer_file *file)
+static void pacer_wait_for(
+	struct tt_pacer *pacer, struct tt_pacer_batch *batch, struct tt_pacer_file *file)
 {
 	struct pacer_item *item = calloc(1, sizeof *item);
 
@@ -288,7 +300,8 @@ static void pacer_begin_batch(struct tt_pacer *pacer, struct tt_pacer_batch *bat
 		pacer_finish_batch(pacer, batch);
 }
 
-/* Takes what workers have handed over. A batch with windows in flight is looked at again after the next completion. */
+/* Takes what workers have handed over. A batch with windows in flight is looked at again after the
+ * next completion. */
 static void pacer_take(struct tt_pacer *pacer)
 {
 	pthread_mutex_lock(&pacer->lock);
@@ -302,9 +315,10 @@ static void pacer_take(struct tt_pacer *pacer)
 
 		list = item->next;
 		if (!item->batch) {
-			pacer_enter(pacer, item, item->file->started || item->file->sync == TT_PACER_SYNC_DATA
-							 ? PACER_WINDOW_WAIT
-							 : PACER_WINDOW_WRITE);
+			pacer_enter(pacer, item,
+				item->file->started || item->file->sync == TT_PACER_SYNC_DATA
+					? PACER_WINDOW_WAIT
+					: PACER_WINDOW_WRITE);
 		} else if (pacer_has_windows(pacer, item->batch)) {
 			pthread_mutex_lock(&pacer->lock);
 			item->next = NULL;
@@ -330,8 +344,9 @@ static void pacer_drain_backlog(struct tt_pacer *pacer)
 static void *pacer_thread(void *argument)
 {
 	struct tt_pacer *pacer = argument;
-	const struct tt_ring_config config = {
-		.depth = PACER_RING_DEPTH, .workers = PACER_RING_WORKERS, .no_uring = pacer->no_uring};
+	const struct tt_ring_config config = {.depth = PACER_RING_DEPTH,
+		.workers = PACER_RING_WORKERS,
+		.no_uring = pacer->no_uring};
 	struct tt_ring_completion completion;
 	bool ending = false;
 	int refusal = 0, r = tt_ring_new(&config, &pacer->ring, &refusal);
@@ -348,7 +363,8 @@ static void *pacer_thread(void *argument)
 		pacer_take(pacer);
 		pacer_drain_backlog(pacer);
 		r = tt_ring_wait(pacer->ring, true, &completion);
-		/* A ring that breaks in the middle of a run would lose track of what is in flight. */
+		/* A ring that breaks in the middle of a run would lose track of what is in flight.
+		 */
 		assert(r >= 0);
 		while (r > 0) {
 			pacer_complete(pacer, &completion);
@@ -363,7 +379,8 @@ static void *pacer_thread(void *argument)
 	return NULL;
 }
 
-int tt_pacer_new(const struct tt_pacer_config *config, struct tt_pacer **ret_pacer, int *ret_refusal)
+int tt_pacer_new(
+	const struct tt_pacer_config *config, struct tt_pacer **ret_pacer, int *ret_refusal)
 {
 	struct tt_pacer *pacer = calloc(1, sizeof *pacer);
 
@@ -375,7 +392,8 @@ int tt_pacer_new(const struct tt_pacer_config *config, struct tt_pacer **ret_pac
 	pacer->incoming_last = &pacer->incoming;
 	pacer->backlog_last = &pacer->backlog;
 	pacer->no_uring = config->no_uring;
-	atomic_init(&pacer->window_bytes, tt_pacer_budget_window(&pacer->budget, UINT64_C(8) << 20));
+	atomic_init(
+		&pacer->window_bytes, tt_pacer_budget_window(&pacer->budget, UINT64_C(8) << 20));
 	int r = -pthread_create(&pacer->thread, NULL, pacer_thread, pacer);
 
 	if (r == 0) {
@@ -450,7 +468,8 @@ static void pacer_hand_over(struct tt_pacer *pacer, struct pacer_item *item)
 	tt_ring_wake(pacer->ring);
 }
 
-int tt_pacer_submit_window(struct tt_pacer *pacer, struct tt_pacer_file *file, uint64_t offset, uint64_t bytes)
+int tt_pacer_submit_window(
+	struct tt_pacer *pacer, struct tt_pacer_file *file, uint64_t offset, uint64_t bytes)
 {
 	struct pacer_item *item = calloc(1, sizeof *item);
 
@@ -492,7 +511,8 @@ void tt_pacer_submit_batch(struct tt_pacer *pacer, struct tt_pacer_batch *batch)
 void tt_pacer_stats(struct tt_pacer *pacer, struct tt_pacer_stats *ret_stats)
 {
 	*ret_stats = (struct tt_pacer_stats){.twin = pacer->twin};
-	tt_pacer_budget_stats(&pacer->budget, &ret_stats->peak_bytes, &ret_stats->wait_ns, &ret_stats->charged_bytes);
+	tt_pacer_budget_stats(&pacer->budget, &ret_stats->peak_bytes, &ret_stats->wait_ns,
+		&ret_stats->charged_bytes);
 	ret_stats->windows = atomic_load(&pacer->windows);
 	ret_stats->batches = atomic_load(&pacer->batches);
 	ret_stats->again = atomic_load(&pacer->again);

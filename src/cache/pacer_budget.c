@@ -100,7 +100,8 @@ uint64_t tt_pacer_budget_window(const struct tt_pacer_budget *budget, uint64_t w
 	return wish_bytes < small ? small : wish_bytes / small * small;
 }
 
-void tt_pacer_budget_stats(struct tt_pacer_budget *budget, uint64_t *ret_peak_bytes, uint64_t *ret_wait_ns, uint64_t *ret_used_bytes)
+void tt_pacer_budget_stats(struct tt_pacer_budget *budget, uint64_t *ret_peak_bytes,
+	uint64_t *ret_wait_ns, uint64_t *ret_used_bytes)
 {
 	pthread_mutex_lock(&budget->lock);
 	*ret_peak_bytes = budget->peak_bytes;
@@ -132,7 +133,8 @@ static uint64_t budget_group_limit(const char *mount, const char *group, const c
 		return UINT64_MAX;
 	strcpy(below, group);
 	for (;;) {
-		if (snprintf(path, sizeof path, "%s%s/%s", mount, below, file_name) < (int)sizeof path) {
+		if (snprintf(path, sizeof path, "%s%s/%s", mount, below, file_name)
+			< (int)sizeof path) {
 			uint64_t limit = budget_read_number(path);
 
 			if (limit < tightest)
@@ -149,7 +151,8 @@ static uint64_t budget_group_limit(const char *mount, const char *group, const c
 uint64_t tt_pacer_memory_limit(void)
 {
 	struct sysinfo info;
-	uint64_t tightest = sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : UINT64_MAX;
+	uint64_t tightest =
+		sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : UINT64_MAX;
 	FILE *file = fopen("/proc/self/cgroup", "re");
 	char line[2048];
 
@@ -163,7 +166,8 @@ uint64_t tt_pacer_memory_limit(void)
 		*group++ = '\0';
 		group[strcspn(group, "\n")] = '\0';
 		if (strcmp(names + 1, "memory") == 0) {
-			limit = budget_group_limit("/sys/fs/cgroup/memory", group, "memory.limit_in_bytes");
+			limit = budget_group_limit(
+				"/sys/fs/cgroup/memory", group, "memory.limit_in_bytes");
 		} else if (names[1] == '\0') {
 			uint64_t high = budget_group_limit("/sys/fs/cgroup", group, "memory.high");
 

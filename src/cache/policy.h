@@ -8,11 +8,12 @@
 
 enum tt_cache_mode {
 	TT_CACHE_LEAVE, /* leave as found (default) */
-	TT_CACHE_DROP,	/* drop everything that is touched, hot or not */
-	TT_CACHE_KEEP,	/* ordinary buffered copying, no pacing */
+	TT_CACHE_DROP,  /* drop everything that is touched, hot or not */
+	TT_CACHE_KEEP,  /* ordinary buffered copying, no pacing */
 };
 
 struct tt_cache_policy {
 	enum tt_cache_mode mode;
-	uint64_t dirty_limit_bytes; /* 0: 48 MiB, at most a quarter of the tightest memory-cgroup limit */
+	uint64_t dirty_limit_bytes; /* 0: 48 MiB, at most a quarter of the tightest memory-cgroup
+				       limit */
 };

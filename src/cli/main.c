@@ -30,7 +30,10 @@
  *	copy/pool.c		the one pool of buffers
  *	copy/writer.c		paced windows of one file
  *	copy/stream.c		large files through the ring
- *	sync/source.c		where the entries come from
+ *	sync/operands.c		the roots from the command line
+ *	sync/planner.c		the walk in rsync's order
+ *	sync/planner_entries.c	names in one directory become jobs
+ *	sync/verify.c		counts what is left at the end
  *	sync/lister.c		directories ahead of need
  *	sync/compare.c		contents under -c
  *	sync/dir.c		one directory in progress

@@ -32,7 +32,8 @@ static bool copy_is_zero(const void *block, size_t bytes)
 	return bytes > 0 && from[0] == 0 && memcmp(from, from + 1, bytes - 1) == 0;
 }
 
-static int copy_write(const struct tt_copy_request *request, const char *from, uint64_t bytes, uint64_t offset, struct tt_copy_result *result)
+static int copy_write(const struct tt_copy_request *request, const char *from, uint64_t bytes,
+	uint64_t offset, struct tt_copy_result *result)
 {
 	struct tt_writer *writer = request->writer;
 
@@ -55,13 +56,15 @@ static int copy_write(const struct tt_copy_request *request, const char *from, u
 }
 
 /* Writes the runs of blocks that are not zero. */
-static int copy_write_sparse(const struct tt_copy_request *request, const char *from, uint64_t bytes, uint64_t offset, struct tt_copy_result *result)
+static int copy_write_sparse(const struct tt_copy_request *request, const char *from,
+	uint64_t bytes, uint64_t offset, struct tt_copy_result *result)
 {
 	for (uint64_t at = 0; at < bytes;) {
 		uint64_t run = at;
 
 		while (run < bytes) {
-			uint64_t block = bytes - run < COPY_BLOCK_BYTES ? bytes - run : COPY_BLOCK_BYTES;
+			uint64_t block =
+				bytes - run < COPY_BLOCK_BYTES ? bytes - run : COPY_BLOCK_BYTES;
 
 			if (copy_is_zero(from + run, block))
 				break;
@@ -73,7 +76,8 @@ static int copy_write_sparse(const struct tt_copy_request *request, const char *
 			return r;
 		at = run;
 		while (at < bytes) {
-			uint64_t block = bytes - at < COPY_BLOCK_BYTES ? bytes - at : COPY_BLOCK_BYTES;
+			uint64_t block =
+				bytes - at < COPY_BLOCK_BYTES ? bytes - at : COPY_BLOCK_BYTES;
 
 			if (!copy_is_zero(from + at, block))
 				break;
@@ -83,7 +87,8 @@ static int copy_write_sparse(const struct tt_copy_request *request, const char *
 	return 0;
 }
 
-static ssize_t copy_read(const struct tt_copy_request *request, void *buffer, uint64_t bytes, uint64_t offset)
+static ssize_t copy_read(
+	const struct tt_copy_request *request, void *buffer, uint64_t bytes, uint64_t offset)
 {
 	int flags = tt_neutral_reader_flags(request->reader);
 
@@ -98,8 +103,8 @@ static ssize_t copy_read(const struct tt_copy_request *request, void *buffer, ui
 }
 
 /* One piece. Returns 1 to go on, 0 at the end of the file, or a negative errno. */
-static int copy_piece(struct tt_copy_worker *worker, const struct tt_copy_request *request, char *buffer, uint64_t offset, uint64_t bytes,
-	struct tt_copy_result *result)
+static int copy_piece(struct tt_copy_worker *worker, const struct tt_copy_request *request,
+	char *buffer, uint64_t offset, uint64_t bytes, struct tt_copy_result *result)
 {
 	for (uint64_t done = 0; done < bytes;) {
 		if (atomic_load_explicit(worker->stop, memory_order_relaxed))
@@ -110,21 +115,24 @@ static int copy_piece(struct tt_copy_worker *worker, const struct tt_copy_reques
 		if (got <= 0)
 			return (int)got;
 		result->failed = TT_COPY_WRITING;
-		int r = request->sparse ? copy_write_sparse(request, buffer, (uint64_t)got, offset + done, result)
-					: copy_write(request, buffer, (uint64_t)got, offset + done, result);
+		int r = request->sparse
+				? copy_write_sparse(
+					request, buffer, (uint64_t)got, offset + done, result)
+				: copy_write(request, buffer, (uint64_t)got, offset + done, result);
 
 		if (r < 0)
 			return r;
 		done += (uint64_t)got;
 		result->size_bytes = offset + done;
 		tt_neutral_reader_passed(request->reader, offset + done);
-		atomic_fetch_add_explicit(worker->progress_bytes, (uint64_t)got, memory_order_relaxed);
+		atomic_fetch_add_explicit(
+			worker->progress_bytes, (uint64_t)got, memory_order_relaxed);
 	}
 	return 1;
 }
 
-static int copy_plain(struct tt_copy_worker *worker, const struct tt_copy_request *request, char *buffer, uint64_t buffer_bytes,
-	struct tt_copy_result *result)
+static int copy_plain(struct tt_copy_worker *worker, const struct tt_copy_request *request,
+	char *buffer, uint64_t buffer_bytes, struct tt_copy_result *result)
 {
 	struct tt_extents extents;
 	uint64_t offset, bytes;
@@ -138,12 +146,14 @@ static int copy_plain(struct tt_copy_worker *worker, const struct tt_copy_reques
 	}
 	result->failed = TT_COPY_READING;
 	if (r == 0)
-		result->size_bytes = request->size_bytes; /* what comes behind the last data is a hole */
+		result->size_bytes =
+			request->size_bytes; /* what comes behind the last data is a hole */
 	return r;
 }
 
 /* A file that says it is empty: so it is, or it is one of those that do not know (/proc). */
-static int copy_unsized(struct tt_copy_worker *worker, const struct tt_copy_request *request, char *buffer, struct tt_copy_result *result)
+static int copy_unsized(struct tt_copy_worker *worker, const struct tt_copy_request *request,
+	char *buffer, struct tt_copy_result *result)
 {
 	int r = 1;
 
@@ -152,9 +162,11 @@ static int copy_unsized(struct tt_copy_worker *worker, const struct tt_copy_requ
 	return r;
 }
 
-static int copy_data(struct tt_copy_worker *worker, const struct tt_copy_request *request, struct tt_copy_result *result)
+static int copy_data(struct tt_copy_worker *worker, const struct tt_copy_request *request,
+	struct tt_copy_result *result)
 {
-	bool dontcache = tt_neutral_reader_flags(request->reader) != 0 && request->size_bytes > TT_COPY_BUFFER_BYTES;
+	bool dontcache = tt_neutral_reader_flags(request->reader) != 0
+			 && request->size_bytes > TT_COPY_BUFFER_BYTES;
 	bool large = request->size_bytes >= COPY_STREAM_BYTES && !request->sparse;
 	void *pooled = dontcache || large ? tt_pool_take(worker->pool, dontcache) : NULL;
 	int r;
@@ -179,7 +191,8 @@ static int copy_data(struct tt_copy_worker *worker, const struct tt_copy_request
 	return r;
 }
 
-int tt_copy_content(struct tt_copy_worker *worker, const struct tt_copy_request *request, struct tt_copy_result *ret_result)
+int tt_copy_content(struct tt_copy_worker *worker, const struct tt_copy_request *request,
+	struct tt_copy_result *ret_result)
 {
 	*ret_result = (struct tt_copy_result){0};
 	int r = copy_data(worker, request, ret_result);

@@ -21,7 +21,8 @@ static int extents_seek(struct tt_extents *extents)
 
 	if (data < 0 && errno == ENXIO) /* nothing but a hole from here to the end */
 		return 0;
-	if (data < 0 && errno == EINVAL && extents->hole_bytes == 0) { /* the file system cannot tell */
+	if (data < 0 && errno == EINVAL
+		&& extents->hole_bytes == 0) { /* the file system cannot tell */
 		extents->sparse = false;
 		extents->hole_bytes = extents->size_bytes;
 		return 1;
@@ -33,16 +34,20 @@ static int extents_seek(struct tt_extents *extents)
 	if (hole < 0)
 		return errno == ENXIO ? 0 : -errno;
 	extents->data_bytes = (uint64_t)data;
-	extents->hole_bytes = (uint64_t)hole < extents->size_bytes ? (uint64_t)hole : extents->size_bytes;
+	extents->hole_bytes =
+		(uint64_t)hole < extents->size_bytes ? (uint64_t)hole : extents->size_bytes;
 	return extents->data_bytes < extents->hole_bytes;
 }
 
-int tt_extents_next(struct tt_extents *extents, uint64_t most, uint64_t *ret_offset, uint64_t *ret_bytes)
+int tt_extents_next(
+	struct tt_extents *extents, uint64_t most, uint64_t *ret_offset, uint64_t *ret_bytes)
 {
 	if (extents->finished)
 		return 0;
 	if (extents->data_bytes >= extents->hole_bytes) {
-		int r = extents->sparse && extents->hole_bytes < extents->size_bytes ? extents_seek(extents) : 0;
+		int r = extents->sparse && extents->hole_bytes < extents->size_bytes
+				? extents_seek(extents)
+				: 0;
 
 		if (r <= 0) {
 			extents->finished = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which parts of a source file hold data. A file without holes is one part; otherwise SEEK_DATA and SEEK_HOLE are asked, part by part, so that
- * a hole costs no I/O.
+ * Which parts of a source file hold data. A file without holes is one part; otherwise SEEK_DATA and
+ * SEEK_HOLE are asked, part by part, so that a hole costs no I/O.
  */
 #pragma once
 
@@ -19,5 +19,7 @@ struct tt_extents {
 /* `sparse`: look for holes. `size_bytes`: parts end there at the latest. */
 void tt_extents_init(struct tt_extents *extents, int fd, uint64_t size_bytes, bool sparse);
 
-/* The next piece of at most `most` bytes (pieces are aligned to `most` within a part, except the first of a part). Returns 1 with a piece, 0 at the end, or a negative errno. */
-int tt_extents_next(struct tt_extents *extents, uint64_t most, uint64_t *ret_offset, uint64_t *ret_bytes);
+/* The next piece of at most `most` bytes (pieces are aligned to `most` within a part, except the
+ * first of a part). Returns 1 with a piece, 0 at the end, or a negative errno. */
+int tt_extents_next(
+	struct tt_extents *extents, uint64_t most, uint64_t *ret_offset, uint64_t *ret_bytes);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See stream.h. One state per chunk, changed in stream_complete() and the two functions that start requests; the chunks are a circular queue in order of
- * offsets: `next_read` is behind `next_write` is behind `oldest`, all counted without wrapping.
+ * See stream.h. One state per chunk, changed in stream_complete() and the two functions that start
+ * requests; the chunks are a circular queue in order of offsets: `next_read` is behind `next_write`
+ * is behind `oldest`, all counted without wrapping.
  */
 #include "copy/stream.h"
 
@@ -12,16 +13,25 @@
 #include "copy/extents.h"
 #include "sys/ring.h"
 
-enum { STREAM_CHUNKS = 4, STREAM_MOST_WRITES = 2 };
+enum {
+	STREAM_CHUNKS = 4,
+	STREAM_MOST_WRITES = 2
+};
 #define STREAM_CHUNK_BYTES (TT_POOL_BUFFER_BYTES / STREAM_CHUNKS)
 
-enum stream_state { STREAM_FREE, STREAM_READING, STREAM_FILLED, STREAM_WRITING, STREAM_WRITTEN };
+enum stream_state {
+	STREAM_FREE,
+	STREAM_READING,
+	STREAM_FILLED,
+	STREAM_WRITING,
+	STREAM_WRITTEN
+};
 
 struct stream_chunk {
 	enum stream_state state;
 	char *data;
 	uint64_t offset, bytes; /* what it is for */
-	uint64_t done_bytes;	/* of the present request */
+	uint64_t done_bytes;    /* of the present request */
 };
 
 struct tt_stream {
@@ -33,9 +43,9 @@ struct tt_stream {
 	struct tt_copy_result *result;
 	struct tt_extents extents;
 	uint64_t next_read, next_write, oldest; /* counts of chunks */
-	unsigned writes;			/* in flight */
-	bool no_more;				/* nothing left to read */
-	bool ended_early;			/* the source is shorter than was said */
+	unsigned writes;                        /* in flight */
+	bool no_more;                           /* nothing left to read */
+	bool ended_early;                       /* the source is shorter than was said */
 	int error;
 };
 
@@ -101,7 +111,8 @@ static void stream_start_reads(struct tt_stream *stream)
 			stream_fail(stream, -ECANCELED, TT_COPY_READING);
 			return;
 		}
-		int r = tt_extents_next(&stream->extents, STREAM_CHUNK_BYTES, &chunk->offset, &chunk->bytes);
+		int r = tt_extents_next(
+			&stream->extents, STREAM_CHUNK_BYTES, &chunk->offset, &chunk->bytes);
 
 		if (r <= 0) {
 			stream->no_more = true;
@@ -119,13 +130,15 @@ static void stream_start_reads(struct tt_stream *stream)
 
 static void stream_start_writes(struct tt_stream *stream)
 {
-	while (stream->error == 0 && stream->next_write < stream->next_read && stream->writes < STREAM_MOST_WRITES) {
+	while (stream->error == 0 && stream->next_write < stream->next_read
+		&& stream->writes < STREAM_MOST_WRITES) {
 		struct stream_chunk *chunk = &stream->chunks[stream->next_write % STREAM_CHUNKS];
 
 		if (chunk->state != STREAM_FILLED)
 			return;
 		if (chunk->bytes > 0) {
-			/* Asleep only when everything charged so far has been written and handed over. */
+			/* Asleep only when everything charged so far has been written and handed
+			 * over. */
 			if (!tt_writer_try_charge(stream->request->writer, chunk->bytes)) {
 				if (stream->writes > 0)
 					return;
@@ -155,8 +168,10 @@ static void stream_retire(struct tt_stream *stream)
 			tt_writer_wrote(stream->request->writer, chunk->offset, chunk->bytes);
 			stream->result->size_bytes = chunk->offset + chunk->bytes;
 			stream->result->literal_bytes += chunk->bytes;
-			atomic_fetch_add_explicit(stream->worker->progress_bytes, chunk->bytes, memory_order_relaxed);
-			tt_neutral_reader_passed(stream->request->reader, chunk->offset + chunk->bytes);
+			atomic_fetch_add_explicit(
+				stream->worker->progress_bytes, chunk->bytes, memory_order_relaxed);
+			tt_neutral_reader_passed(
+				stream->request->reader, chunk->offset + chunk->bytes);
 		}
 		chunk->state = STREAM_FREE;
 		stream->oldest++;
@@ -171,8 +186,10 @@ static void stream_complete(struct tt_stream *stream, const struct tt_ring_compl
 	bool reading = chunk->state == STREAM_READING;
 	enum stream_state next = reading ? STREAM_FILLED : STREAM_WRITTEN;
 
-	if (completion->result < 0 && completion->result != -EINTR && completion->result != -EAGAIN) {
-		stream_fail(stream, (int)completion->result, reading ? TT_COPY_READING : TT_COPY_WRITING);
+	if (completion->result < 0 && completion->result != -EINTR
+		&& completion->result != -EAGAIN) {
+		stream_fail(stream, (int)completion->result,
+			reading ? TT_COPY_READING : TT_COPY_WRITING);
 		chunk->bytes = chunk->done_bytes;
 	} else if (completion->result == 0 && reading) {
 		/* The source ends early: what was read is the rest. */
@@ -193,7 +210,8 @@ static void stream_complete(struct tt_stream *stream, const struct tt_ring_compl
 	chunk->state = next;
 }
 
-int tt_stream_copy(struct tt_copy_worker *worker, const struct tt_copy_request *request, void *buffer, struct tt_copy_result *ret_result)
+int tt_stream_copy(struct tt_copy_worker *worker, const struct tt_copy_request *request,
+	void *buffer, struct tt_copy_result *ret_result)
 {
 	struct tt_ring_completion completion;
 	int r = worker->stream ? 0 : stream_new(worker);
@@ -203,7 +221,8 @@ int tt_stream_copy(struct tt_copy_worker *worker, const struct tt_copy_request *
 	struct tt_stream *stream = worker->stream;
 	struct tt_ring *ring = stream->ring;
 
-	*stream = (struct tt_stream){.ring = ring, .request = request, .worker = worker, .result = ret_result};
+	*stream = (struct tt_stream){
+		.ring = ring, .request = request, .worker = worker, .result = ret_result};
 	for (unsigned i = 0; i < STREAM_CHUNKS; i++)
 		stream->chunks[i].data = (char *)buffer + i * STREAM_CHUNK_BYTES;
 	tt_extents_init(&stream->extents, request->from_fd, request->size_bytes, request->holes);
@@ -212,7 +231,8 @@ int tt_stream_copy(struct tt_copy_worker *worker, const struct tt_copy_request *
 		stream_start_writes(stream);
 		if (tt_ring_in_flight(ring) == 0) {
 			stream_retire(stream);
-			if (stream->oldest == stream->next_read && (stream->no_more || stream->error != 0))
+			if (stream->oldest == stream->next_read
+				&& (stream->no_more || stream->error != 0))
 				break;
 			continue;
 		}
@@ -223,7 +243,8 @@ int tt_stream_copy(struct tt_copy_worker *worker, const struct tt_copy_request *
 			stream_fail(stream, r, TT_COPY_READING);
 		stream_retire(stream);
 	}
-	if (stream->error == 0 && !stream->ended_early) /* what comes behind the last data is a hole */
+	if (stream->error == 0
+		&& !stream->ended_early) /* what comes behind the last data is a hole */
 		ret_result->size_bytes = request->size_bytes;
 	return stream->error;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See writer.h. A window is a range of offsets without holes. What was charged and then not written (a file that shrank) goes back at the end.
+ * See writer.h. A window is a range of offsets without holes. What was charged and then not written
+ * (a file that shrank) goes back at the end.
  */
 #include "copy/writer.h"
 
@@ -32,8 +33,10 @@ static void writer_hand_over(struct tt_writer *writer)
 	if (bytes > 0) {
 		assert(writer->charged_bytes >= tt_pacer_round(bytes));
 		writer->charged_bytes -= tt_pacer_round(bytes);
-		/* Without memory for a window its charge goes with the file's batch: nothing is lost. */
-		(void)tt_pacer_submit_window(writer->pacer, writer->file, writer->window_start_bytes, bytes);
+		/* Without memory for a window its charge goes with the file's batch: nothing is
+		 * lost. */
+		(void)tt_pacer_submit_window(
+			writer->pacer, writer->file, writer->window_start_bytes, bytes);
 	}
 	writer->window_start_bytes = writer->written_bytes;
 }
@@ -51,10 +54,11 @@ static void writer_sleep(struct tt_writer *writer, uint64_t bytes)
 	tt_pacer_charge(writer->pacer, bytes);
 }
 
-void tt_writer_begin(struct tt_writer *writer, int fd, uint64_t size_bytes, struct tt_pacer *pacer, struct tt_pacer_file *file,
-	const struct tt_writer_hooks *hooks, int rwf_flags)
+void tt_writer_begin(struct tt_writer *writer, int fd, uint64_t size_bytes, struct tt_pacer *pacer,
+	struct tt_pacer_file *file, const struct tt_writer_hooks *hooks, int rwf_flags)
 {
-	*writer = (struct tt_writer){.fd = fd, .pacer = pacer, .file = file, .hooks = hooks, .rwf_flags = rwf_flags};
+	*writer = (struct tt_writer){
+		.fd = fd, .pacer = pacer, .file = file, .hooks = hooks, .rwf_flags = rwf_flags};
 	if (!pacer)
 		return;
 	writer->whole = tt_writer_is_whole(pacer, size_bytes);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The paced end of a copy: charges before bytes are written and hands windows over when they are. Used by the plain loop and by the stream alike, so
- * that there is one place that knows when to sleep.
+ * The paced end of a copy: charges before bytes are written and hands windows over when they are.
+ * Used by the plain loop and by the stream alike, so that there is one place that knows when to
+ * sleep.
  */
 #pragma once
 
@@ -11,19 +12,20 @@
 struct tt_pacer;
 struct tt_pacer_file;
 
-/* Before a worker sleeps for the budget it must hand over what it holds; the worker's owner does that. */
+/* Before a worker sleeps for the budget it must hand over what it holds; the worker's owner does
+ * that. */
 struct tt_writer_hooks {
 	void (*before_sleep)(void *context);
 	void *context;
 };
 
 struct tt_writer {
-	int fd;			    /* borrowed */
-	struct tt_pacer *pacer;	    /* NULL: not paced */
+	int fd;                     /* borrowed */
+	struct tt_pacer *pacer;     /* NULL: not paced */
 	struct tt_pacer_file *file; /* with pacer */
 	const struct tt_writer_hooks *hooks;
-	int rwf_flags;		    /* RWF_DONTCACHE or 0 */
-	bool whole;		    /* small file: charged once, goes with its batch, no windows */
+	int rwf_flags; /* RWF_DONTCACHE or 0 */
+	bool whole;    /* small file: charged once, goes with its batch, no windows */
 	uint64_t window_start_bytes;
 	uint64_t written_bytes; /* end of what has been written in order */
 	uint64_t charged_bytes; /* of the present window, a little ahead of what is written */
@@ -33,13 +35,15 @@ struct tt_writer {
 bool tt_writer_is_whole(const struct tt_pacer *pacer, uint64_t size_bytes);
 
 /* Begins a file. Small files are charged here: may sleep. */
-void tt_writer_begin(struct tt_writer *writer, int fd, uint64_t size_bytes, struct tt_pacer *pacer, struct tt_pacer_file *file,
-	const struct tt_writer_hooks *hooks, int rwf_flags);
+void tt_writer_begin(struct tt_writer *writer, int fd, uint64_t size_bytes, struct tt_pacer *pacer,
+	struct tt_pacer_file *file, const struct tt_writer_hooks *hooks, int rwf_flags);
 
-/* Whether a charge for `bytes` more (at most 4 MiB, at most an eighth of the budget) is there without sleeping; it is taken then. */
+/* Whether a charge for `bytes` more (at most 4 MiB, at most an eighth of the budget) is there
+ * without sleeping; it is taken then. */
 bool tt_writer_try_charge(struct tt_writer *writer, uint64_t bytes);
 
-/* The same, sleeping. Everything that was charged before must have been written: it is handed over first. */
+/* The same, sleeping. Everything that was charged before must have been written: it is handed over
+ * first. */
 void tt_writer_charge(struct tt_writer *writer, uint64_t bytes);
 
 /* The most that may be charged at once. */

@@ -21,7 +21,9 @@
 #include "tree/linkset.h"
 #include "tree/stage.h"
 
-enum { APPLY_MOST_TRIES = 100 };
+enum {
+	APPLY_MOST_TRIES = 100
+};
 
 static int apply_make(const struct tt_task *task, int dir_fd, const char *name)
 {
@@ -29,41 +31,78 @@ static int apply_make(const struct tt_task *task, int dir_fd, const char *name)
 
 	if (S_ISLNK(wanted->mode))
 		return symlinkat(wanted->link, dir_fd, name) < 0 ? -errno : 0;
-	return mknodat(dir_fd, name, (wanted->mode & S_IFMT) | 0600, makedev(wanted->rdev_major, wanted->rdev_minor)) < 0
-		? -errno
-		: 0;
+	return mknodat(dir_fd, name, (wanted->mode & S_IFMT) | 0600,
+		       makedev(wanted->rdev_major, wanted->rdev_minor))
+			       < 0
+		       ? -errno
+		       : 0;
 }
 
-static void apply_attributes_at(struct tt_worker *worker, struct tt_dir *dir, const char *name, const struct tt_task *task, const char *shown)
+/* Returns the error, which is reported unless the name is gone. */
+static int apply_attributes_at(struct tt_worker *worker, struct tt_dir *dir, const char *name,
+	const struct tt_task *task, const char *shown)
 {
 	enum tt_meta_step step;
 	const struct tt_entry *existing = task->action.exists ? task->existing : NULL;
-	int r = tt_meta_apply_at(&worker->engine->policy.meta, dir->destination_fd, name, task->wanted, existing, &step);
+	int r = tt_meta_apply_at(&worker->engine->policy.meta, dir->destination_fd, name,
+		task->wanted, existing, &step);
 
-	if (r < 0)
+	if (r < 0 && r != -ENOENT)
 		tt_engine_fail(worker->engine, tt_meta_step_text(step), dir, shown, r);
+	return r;
 }
 
-/* A link or node: made under a temporary name, with its attributes, then renamed, so that the name is never missing. */
-static int apply_node(struct tt_worker *worker, struct tt_dir *dir, const struct tt_task *task, const char *name)
+static int apply_make_temporary(
+	const struct tt_task *task, int dir_fd, const char *name, char *ret_temp)
 {
-	char temp[TT_STAGE_NAME_SIZE];
 	int r = -EEXIST;
 
 	for (unsigned i = 0; i < APPLY_MOST_TRIES && r == -EEXIST; i++) {
-		tt_stage_name(name, temp);
-		r = apply_make(task, dir->destination_fd, temp);
+		tt_stage_name(name, ret_temp);
+		r = apply_make(task, dir_fd, ret_temp);
 	}
-	if (r < 0) {
-		tt_engine_fail(worker->engine, S_ISLNK(task->wanted->mode) ? "making symbolic link" : "making node", dir, name, r);
-		return r;
+	return r;
+}
+
+/* Replaces what has the name: made under a temporary name, with its attributes, then renamed, so
+ * that the name is never missing. */
+static int apply_replace_node(
+	struct tt_worker *worker, struct tt_dir *dir, const struct tt_task *task, const char *name)
+{
+	char temp[TT_STAGE_NAME_SIZE];
+	int r = -ENOENT;
+
+	/* -ENOENT: links and nodes cannot be locked, a run beside us may have taken the temporary
+	 * for a dead one's. */
+	for (unsigned i = 0; i < APPLY_MOST_TRIES && r == -ENOENT; i++) {
+		r = apply_make_temporary(task, dir->destination_fd, name, temp);
+		if (r < 0)
+			return r;
+		if (apply_attributes_at(worker, dir, temp, task, name) == -ENOENT)
+			r = -ENOENT;
+		else
+			r = tt_stage_arrive(dir->destination_fd, temp, name);
 	}
-	apply_attributes_at(worker, dir, temp, task, name);
-	r = tt_stage_arrive(dir->destination_fd, temp, name);
-	if (r < 0) {
+	if (r < 0)
 		unlinkat(dir->destination_fd, temp, 0);
-		tt_engine_fail(worker->engine, "renaming into place", dir, name, r);
-	}
+	return r;
+}
+
+/* A link or node. Where nothing has the name it is made in place: its content is whole from the
+ * first moment. */
+static int apply_node(
+	struct tt_worker *worker, struct tt_dir *dir, const struct tt_task *task, const char *name)
+{
+	int r = task->existing ? -EEXIST : apply_make(task, dir->destination_fd, name);
+
+	if (r == 0)
+		(void)apply_attributes_at(worker, dir, name, task, name);
+	else if (r == -EEXIST)
+		r = apply_replace_node(worker, dir, task, name);
+	if (r < 0)
+		tt_engine_fail(worker->engine,
+			S_ISLNK(task->wanted->mode) ? "making symbolic link" : "making node", dir,
+			name, r);
 	return r;
 }
 
@@ -73,7 +112,7 @@ static int apply_hard_link(struct tt_worker *worker, struct tt_dir *dir, const s
 	struct tt_engine *engine = worker->engine;
 	char leader[PATH_MAX], temp[TT_STAGE_NAME_SIZE];
 	const char *path = tt_linkset_leader(task->group), *slash = strrchr(path, '/');
-	int r = -EEXIST;
+	int r;
 
 	if (strlen(path) >= sizeof leader)
 		return -ENAMETOOLONG;
@@ -83,19 +122,25 @@ static int apply_hard_link(struct tt_worker *worker, struct tt_dir *dir, const s
 
 	if (fd < 0)
 		return fd;
-	for (unsigned i = 0; i < APPLY_MOST_TRIES && r == -EEXIST; i++) {
+	/* -ENOENT: see apply_replace_node(). */
+	r = -ENOENT;
+	for (unsigned i = 0; i < APPLY_MOST_TRIES && (r == -EEXIST || r == -ENOENT); i++) {
 		tt_stage_name(task->wanted->name, temp);
-		r = linkat(fd, slash ? slash + 1 : path, dir->destination_fd, temp, 0) < 0 ? -errno : 0;
+		r = linkat(fd, slash ? slash + 1 : path, dir->destination_fd, temp, 0) < 0 ? -errno
+											   : 0;
+		if (r == -ENOENT)
+			break; /* the leader */
+		if (r == 0) {
+			r = tt_stage_arrive(dir->destination_fd, temp, task->wanted->name);
+			if (r < 0)
+				unlinkat(dir->destination_fd, temp, 0);
+		}
 	}
-	if (r < 0)
-		return r;
-	r = tt_stage_arrive(dir->destination_fd, temp, task->wanted->name);
-	if (r < 0)
-		unlinkat(dir->destination_fd, temp, 0);
 	return r;
 }
 
-/* What is wanted of a name that is no regular file with content to copy. Returns 0 or a negative errno, reported. */
+/* What is wanted of a name that is no regular file with content to copy. Returns 0 or a negative
+ * errno, reported. */
 static int apply_other(struct tt_worker *worker, struct tt_dir *dir, const struct tt_task *task)
 {
 	const char *name = dir->destination_name ? dir->destination_name : task->wanted->name;
@@ -105,7 +150,8 @@ static int apply_other(struct tt_worker *worker, struct tt_dir *dir, const struc
 	case TT_PLAN_NODE:
 		return apply_node(worker, dir, task, name);
 	case TT_PLAN_ATTRIBUTES:
-		apply_attributes_at(worker, dir, name, task, name);
+		if (apply_attributes_at(worker, dir, name, task, name) == -ENOENT)
+			tt_engine_fail(worker->engine, "setting attributes of", dir, name, -ENOENT);
 		return 0;
 	case TT_PLAN_SKIP:
 	case TT_PLAN_SKIP_NONREG:
@@ -121,7 +167,8 @@ static int apply_other(struct tt_worker *worker, struct tt_dir *dir, const struc
 static void apply_task(struct tt_worker *worker, struct tt_dir *dir, const struct tt_task *task)
 {
 	if (task->action.kind == TT_PLAN_COPY) {
-		tt_apply_file(worker, dir, task); /* gives the directory back when the file has arrived */
+		tt_apply_file(
+			worker, dir, task); /* gives the directory back when the file has arrived */
 		return;
 	}
 	int r = apply_other(worker, dir, task);
@@ -131,10 +178,12 @@ static void apply_task(struct tt_worker *worker, struct tt_dir *dir, const struc
 	tt_finish_release(worker, dir, true);
 }
 
-static void apply_follower(struct tt_worker *worker, struct tt_follower *follower, bool *leader_arrived);
+static void apply_follower(
+	struct tt_worker *worker, struct tt_follower *follower, bool *leader_arrived);
 
 /* A follower whose leader had arrived when it was planned. */
-static void apply_late_follower(struct tt_worker *worker, struct tt_dir *dir, const struct tt_task *task)
+static void apply_late_follower(
+	struct tt_worker *worker, struct tt_dir *dir, const struct tt_task *task)
 {
 	struct tt_follower *follower = malloc(sizeof *follower);
 	bool arrived = true;
@@ -148,7 +197,8 @@ static void apply_late_follower(struct tt_worker *worker, struct tt_dir *dir, co
 	apply_follower(worker, follower, &arrived);
 }
 
-static void apply_follower(struct tt_worker *worker, struct tt_follower *follower, bool *leader_arrived)
+static void apply_follower(
+	struct tt_worker *worker, struct tt_follower *follower, bool *leader_arrived)
 {
 	struct tt_engine *engine = worker->engine;
 	char path[PATH_MAX];
@@ -161,9 +211,11 @@ static void apply_follower(struct tt_worker *worker, struct tt_follower *followe
 			free(follower);
 			return;
 		}
-		/* EMLINK: the file system's limit is reached, the next group begins with this name. */
+		/* EMLINK: the file system's limit is reached, the next group begins with this name.
+		 */
 		if (r != -EMLINK) {
-			tt_engine_fail(engine, "linking", follower->dir, follower->task.wanted->name, r);
+			tt_engine_fail(
+				engine, "linking", follower->dir, follower->task.wanted->name, r);
 			tt_finish_release(worker, follower->dir, true);
 			free(follower);
 			return;
@@ -172,11 +224,13 @@ static void apply_follower(struct tt_worker *worker, struct tt_follower *followe
 	/* This name leads now. */
 	tt_engine_path(follower->dir, follower->task.wanted->name, path, sizeof path);
 	if (tt_linkset_promote(engine->links, follower->task.group, path) < 0)
-		tt_engine_fail(engine, "linking", follower->dir, follower->task.wanted->name, -ENOMEM);
+		tt_engine_fail(
+			engine, "linking", follower->dir, follower->task.wanted->name, -ENOMEM);
 	if (S_ISREG(follower->task.wanted->mode))
 		follower->task.action.kind = TT_PLAN_COPY;
 	else
-		follower->task.action.kind = S_ISLNK(follower->task.wanted->mode) ? TT_PLAN_SYMLINK : TT_PLAN_NODE;
+		follower->task.action.kind =
+			S_ISLNK(follower->task.wanted->mode) ? TT_PLAN_SYMLINK : TT_PLAN_NODE;
 	struct tt_task task = follower->task;
 	struct tt_dir *dir = follower->dir;
 
@@ -186,7 +240,8 @@ static void apply_follower(struct tt_worker *worker, struct tt_follower *followe
 }
 
 /* The followers after a promoted one wait for it. */
-static bool apply_wait_again(struct tt_worker *worker, struct tt_follower *follower, bool *ret_arrived)
+static bool apply_wait_again(
+	struct tt_worker *worker, struct tt_follower *follower, bool *ret_arrived)
 {
 	int r = tt_linkset_follow(worker->engine->links, follower->task.group, follower);
 
@@ -203,7 +258,8 @@ void tt_apply_settle_group(struct tt_worker *worker, struct tt_linkset_group *gr
 	bool leader_arrived = arrived, promoted = false;
 	struct tt_engine *engine = worker->engine;
 
-	tt_linkset_settle(engine->links, group, arrived ? TT_LINKSET_ARRIVED : TT_LINKSET_FAILED, &followers, &count);
+	tt_linkset_settle(engine->links, group, arrived ? TT_LINKSET_ARRIVED : TT_LINKSET_FAILED,
+		&followers, &count);
 	for (unsigned i = 0; i < count; i++) {
 		if (promoted && apply_wait_again(worker, followers[i], &leader_arrived))
 			continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Carries out what was planned, in workers: content, links, nodes, attributes. New files go through a batch (arrive.h) to their final
- * names. Internal to sync/.
+ * Carries out what was planned, in workers: content, links, nodes, attributes. New files go through
+ * a batch (arrive.h) to their final names. Internal to sync/.
  */
 #pragma once
 
@@ -16,6 +16,7 @@ struct tt_follower {
 	struct tt_task task;
 };
 
-/* Settles a group and serves the names that wait for it: they are linked, or the next one leads. Any worker, or the engine thread (worker NULL) when the leader needs
- * no copy: there are no followers then. */
+/* Settles a group and serves the names that wait for it: they are linked, or the next one leads.
+ * Any worker, or the engine thread (worker NULL) when the leader needs no copy: there are no
+ * followers then. */
 void tt_apply_settle_group(struct tt_worker *worker, struct tt_linkset_group *group, bool arrived);

@@ -2,10 +2,13 @@
 /*
  * See apply_file.h.
  *
- * A file that changes while it is copied is noticed by comparing fstat before and after, and copied once more. If it changes again: one that only grew keeps
- * what was copied, with the first time, so that the next run takes it again; one that shrank or was rewritten leaves the old content in place.
+ * A file that changes while it is copied is noticed by comparing fstat before and after, and copied
+ * once more. If it changes again: one that only grew keeps what was copied, with the first time, so
+ * that the next run takes it again; one that shrank or was rewritten leaves the old content in
+ * place.
  *
- * A disk that is full may be full of our own temporaries: everything on its way arrives first, then the file is tried once more, alone.
+ * A disk that is full may be full of our own temporaries: everything on its way arrives first, then
+ * the file is tried once more, alone.
  */
 #include "sync/apply_file.h"
 
@@ -61,26 +64,30 @@ static int file_open(struct file_copy *copy)
 		return copy->from_fd;
 	}
 	if (fstat(copy->from_fd, &copy->before) < 0 || !S_ISREG(copy->before.st_mode)) {
-		tt_engine_fail(engine, "copying something that is no regular file any more,", copy->dir, wanted->name, -ESTALE);
+		tt_engine_fail(engine, "copying something that is no regular file any more,",
+			copy->dir, wanted->name, -ESTALE);
 		tt_fd_close(copy->from_fd);
 		return -ESTALE;
 	}
 	return 0;
 }
 
-/* What of the file to be replaced is in the cache: its readers will want the same of the new one. */
+/* What of the file to be replaced is in the cache: its readers will want the same of the new one.
+ */
 static void file_look_at_old(struct file_copy *copy, struct tt_arrival *arrival)
 {
 	struct tt_worker *worker = copy->worker;
 	struct stat st;
 
-	if (!copy->dir->to || worker->engine->policy.cache.mode != TT_CACHE_LEAVE || !copy->task->action.exists)
+	if (!copy->dir->to || worker->engine->policy.cache.mode != TT_CACHE_LEAVE
+		|| !copy->task->action.exists)
 		return;
 	TT_FD_AUTO fd = tt_fd_open_read(copy->dir->destination_fd, copy->name);
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return;
-	(void)tt_neutral_old_look(&arrival->old, fd, (uint64_t)st.st_size, &copy->dir->to->neutral, &worker->cache_stats);
+	(void)tt_neutral_old_look(&arrival->old, fd, (uint64_t)st.st_size, &copy->dir->to->neutral,
+		&worker->cache_stats);
 }
 
 static void file_prepare_paced(const struct file_copy *copy, struct tt_arrival *arrival)
@@ -93,19 +100,22 @@ static void file_prepare_paced(const struct file_copy *copy, struct tt_arrival *
 	paced->fsync = copy->worker->engine->policy.fsync;
 	paced->can_count = to->can_count;
 	paced->started = to->dontcache_write && arrival->old.resident_pages == 0
-		&& tt_writer_is_whole(to->pacer, (uint64_t)copy->before.st_size)
-		&& to->sync == TT_PACER_SYNC_RANGE && !paced->fsync;
+			 && tt_writer_is_whole(to->pacer, (uint64_t)copy->before.st_size)
+			 && to->sync == TT_PACER_SYNC_RANGE && !paced->fsync;
 }
 
 /* Whether the source was written to while it was copied. */
-static bool file_has_changed(const struct file_copy *copy, const struct stat *after, const struct tt_copy_result *result)
+static bool file_has_changed(
+	const struct file_copy *copy, const struct stat *after, const struct tt_copy_result *result)
 {
 	(void)result;
-	return after->st_size != copy->before.st_size || after->st_mtim.tv_sec != copy->before.st_mtim.tv_sec
-		|| after->st_mtim.tv_nsec != copy->before.st_mtim.tv_nsec;
+	return after->st_size != copy->before.st_size
+	       || after->st_mtim.tv_sec != copy->before.st_mtim.tv_sec
+	       || after->st_mtim.tv_nsec != copy->before.st_mtim.tv_nsec;
 }
 
-static enum file_outcome file_judge_change(struct file_copy *copy, const struct tt_copy_result *result)
+static enum file_outcome file_judge_change(
+	struct file_copy *copy, const struct tt_copy_result *result)
 {
 	struct tt_engine *engine = copy->worker->engine;
 	const char *name = copy->task->wanted->name;
@@ -121,16 +131,20 @@ static enum file_outcome file_judge_change(struct file_copy *copy, const struct 
 	if (!copy->last_try)
 		return FILE_CHANGED;
 	tt_log_escape(tt_engine_path(copy->dir, name, path, sizeof path), shown, sizeof shown);
-	if (after.st_size > copy->before.st_size && result->size_bytes >= (uint64_t)copy->before.st_size) {
-		tt_log_line(engine->log, TT_LOG_WARNING, "%s grew while it was copied: what it held before was copied", shown);
+	if (after.st_size > copy->before.st_size
+		&& result->size_bytes >= (uint64_t)copy->before.st_size) {
+		tt_log_line(engine->log, TT_LOG_WARNING,
+			"%s grew while it was copied: what it held before was copied", shown);
 		return FILE_GOOD;
 	}
-	tt_log_line(engine->log, TT_LOG_ERROR, "%s changed while it was copied: the old version stays", shown);
+	tt_log_line(engine->log, TT_LOG_ERROR,
+		"%s changed while it was copied: the old version stays", shown);
 	atomic_fetch_add(&engine->errors, 1);
 	return FILE_FAILED;
 }
 
-static enum file_outcome file_failed(struct file_copy *copy, const struct tt_copy_result *result, int error)
+static enum file_outcome file_failed(
+	struct file_copy *copy, const struct tt_copy_result *result, int error)
 {
 	struct tt_engine *engine = copy->worker->engine;
 
@@ -141,8 +155,8 @@ static enum file_outcome file_failed(struct file_copy *copy, const struct tt_cop
 	if (result->failed == TT_COPY_READING && file_is_gone(error))
 		tt_engine_vanished(engine, copy->dir, copy->task->wanted->name);
 	else
-		tt_engine_fail(engine, result->failed == TT_COPY_READING ? "reading" : "writing", copy->dir, copy->task->wanted->name,
-			error);
+		tt_engine_fail(engine, result->failed == TT_COPY_READING ? "reading" : "writing",
+			copy->dir, copy->task->wanted->name, error);
 	return FILE_FAILED;
 }
 
@@ -158,10 +172,12 @@ static void file_set_attributes(struct file_copy *copy, int fd)
 	wanted.gid = copy->before.st_gid;
 	wanted.mtime_sec = copy->before.st_mtim.tv_sec;
 	wanted.mtime_nsec = (uint32_t)copy->before.st_mtim.tv_nsec;
-	int r = tt_meta_apply_fd(&engine->policy.meta, fd, &wanted, copy->task->action.exists ? copy->task->existing : NULL, &step);
+	int r = tt_meta_apply_fd(&engine->policy.meta, fd, &wanted,
+		copy->task->action.exists ? copy->task->existing : NULL, &step);
 
 	if (r < 0)
-		tt_engine_fail(engine, tt_meta_step_text(step), copy->dir, copy->task->wanted->name, r);
+		tt_engine_fail(
+			engine, tt_meta_step_text(step), copy->dir, copy->task->wanted->name, r);
 }
 
 /* Copies the content into the temporary that the arrival holds. */
@@ -179,9 +195,10 @@ static enum file_outcome file_transfer(struct file_copy *copy, struct tt_arrival
 
 	if (copy->dir->layer_count > 1)
 		from = tt_volume_get(engine, copy->from_fd, from);
-	tt_neutral_reader_begin(&reader, copy->from_fd, size, engine->policy.cache.mode, &from->neutral, &worker->cache_stats);
-	tt_writer_begin(&writer, arrival->paced.fd, size, to->pacer, &arrival->paced, &worker->hooks,
-		arrival->paced.started ? TT_FD_DONTCACHE : 0);
+	tt_neutral_reader_begin(&reader, copy->from_fd, size, engine->policy.cache.mode,
+		&from->neutral, &worker->cache_stats);
+	tt_writer_begin(&writer, arrival->paced.fd, size, to->pacer, &arrival->paced,
+		&worker->hooks, arrival->paced.started ? TT_FD_DONTCACHE : 0);
 	const struct tt_copy_request request = {
 		.from_fd = copy->from_fd,
 		.size_bytes = size,
@@ -212,20 +229,26 @@ static enum file_outcome file_transfer(struct file_copy *copy, struct tt_arrival
 static enum file_outcome file_try(struct file_copy *copy)
 {
 	struct tt_worker *worker = copy->worker;
-	struct tt_arrival *arrival = tt_arrive_reserve(worker, copy->dir->to);
+	struct tt_arrival *arrival = tt_arrive_new();
 
 	if (!arrival) {
-		tt_engine_fail(worker->engine, "copying", copy->dir, copy->task->wanted->name, -ENOMEM);
+		tt_engine_fail(
+			worker->engine, "copying", copy->dir, copy->task->wanted->name, -ENOMEM);
 		return FILE_FAILED;
 	}
-	if (fstat(copy->from_fd, &copy->before) < 0)
+	if (fstat(copy->from_fd, &copy->before) < 0) {
+		tt_arrive_free(arrival);
 		return FILE_FAILED;
-	int r = tt_stage_create(copy->dir->destination_fd, copy->name, arrival->temp, &arrival->paced.fd);
+	}
+	int r = tt_stage_create(
+		copy->dir->destination_fd, copy->name, arrival->temp, &arrival->paced.fd);
 
-	if (r == -ENOSPC || r == -EDQUOT)
-		return FILE_FULL;
 	if (r < 0) {
-		tt_engine_fail(worker->engine, "creating a temporary for", copy->dir, copy->name, r);
+		tt_arrive_free(arrival);
+		if (r == -ENOSPC || r == -EDQUOT)
+			return FILE_FULL;
+		tt_engine_fail(
+			worker->engine, "creating a temporary for", copy->dir, copy->name, r);
 		return FILE_FAILED;
 	}
 	arrival->dir = copy->dir;
@@ -236,13 +259,15 @@ static enum file_outcome file_try(struct file_copy *copy)
 		file_prepare_paced(copy, arrival);
 	enum file_outcome outcome = file_transfer(copy, arrival);
 
-	/* A failed one goes the same way: its windows may be in flight, and the descriptor must outlive them. */
+	/* A failed one goes the same way: its windows may be in flight, and the descriptor must
+	 * outlive them. */
 	arrival->discard = outcome != FILE_GOOD;
 	tt_arrive_add(worker, arrival);
 	return outcome;
 }
 
-/* Waits until everything on its way has arrived, and tries once more with nobody else doing the same. */
+/* Waits until everything on its way has arrived, and tries once more with nobody else doing the
+ * same. */
 static enum file_outcome file_try_alone(struct file_copy *copy)
 {
 	struct tt_engine *engine = copy->worker->engine;

@@ -16,12 +16,16 @@
 #include "sys/fd.h"
 #include "tree/stage.h"
 
-/* So many batches fit into the budget that one is on the disk while others are written and filled. */
-enum { ARRIVE_BATCHES_IN_BUDGET = 16 };
+/* So many batches fit into the budget that one is on the disk while others are written and filled.
+ */
+enum {
+	ARRIVE_BATCHES_IN_BUDGET = 16
+};
 
 static const char *arrive_name(const struct tt_arrival *arrival)
 {
-	return arrival->dir->destination_name ? arrival->dir->destination_name : arrival->wanted->name;
+	return arrival->dir->destination_name ? arrival->dir->destination_name
+					      : arrival->wanted->name;
 }
 
 static void arrive_count(struct tt_worker *worker, const struct tt_arrival *arrival)
@@ -48,21 +52,24 @@ static bool arrive_rename(struct tt_worker *worker, struct tt_arrival *arrival)
 	}
 	r = tt_stage_arrive(arrival->dir->destination_fd, arrival->temp, arrive_name(arrival));
 	if (r < 0)
-		tt_engine_fail(engine, "renaming into place", arrival->dir, arrive_name(arrival), r);
+		tt_engine_fail(
+			engine, "renaming into place", arrival->dir, arrive_name(arrival), r);
 	return r == 0;
 }
 
-static void arrive_drop(struct tt_worker *worker, const struct tt_arrival *arrival, const struct tt_volume *volume, bool good)
+static void arrive_drop(struct tt_worker *worker, const struct tt_arrival *arrival,
+	const struct tt_volume *volume, bool good)
 {
 	struct tt_engine *engine = worker->engine;
 
 	if (engine->policy.cache.mode == TT_CACHE_KEEP || !volume->paced)
 		return;
-	tt_neutral_written(arrival->paced.fd, arrival->size_bytes, good ? &arrival->old : NULL, &volume->neutral,
-		&engine->keep_budget_pages, &worker->cache_stats);
+	tt_neutral_written(arrival->paced.fd, arrival->size_bytes, good ? &arrival->old : NULL,
+		&volume->neutral, &engine->keep_budget_pages, &worker->cache_stats);
 }
 
-static void arrive_one(struct tt_worker *worker, struct tt_arrival *arrival, const struct tt_volume *volume)
+static void arrive_one(
+	struct tt_worker *worker, struct tt_arrival *arrival, const struct tt_volume *volume)
 {
 	struct tt_dir *dir = arrival->dir;
 	struct tt_linkset_group *group = arrival->group;
@@ -73,14 +80,14 @@ static void arrive_one(struct tt_worker *worker, struct tt_arrival *arrival, con
 		unlinkat(dir->destination_fd, arrival->temp, 0);
 	arrive_drop(worker, arrival, volume, good);
 	tt_fd_close(arrival->paced.fd);
-	arrival->paced.fd = -1;
-	tt_neutral_old_deinit(&arrival->old);
+	tt_arrive_free(arrival);
 	if (good) {
 		arrive_count(worker, arrival);
 		if (group)
 			tt_apply_settle_group(worker, group, true);
 		tt_finish_release(worker, dir, true);
-	} else if (!discarded) { /* whoever discarded it answers for the directory: there may be another try */
+	} else if (!discarded) { /* whoever discarded it answers for the directory: there may be
+				    another try */
 		tt_arrive_failed(worker, dir, group);
 	}
 }
@@ -102,7 +109,8 @@ static struct tt_batch *arrive_new_batch(struct tt_worker *worker, struct tt_vol
 	batch->paced = (struct tt_pacer_batch){.sink = &engine->arrived, .owner = batch};
 	batch->volume = volume;
 	batch->bytes = 0;
-	/* Descriptors are a budget too: batches that are out are bounded, and whoever waits for one helps. */
+	/* Descriptors are a budget too: batches that are out are bounded, and whoever waits for one
+	 * helps. */
 	pthread_mutex_lock(&engine->lock);
 	while (engine->batches_out >= engine->most_batches) {
 		if (engine->arrived.first)
@@ -115,35 +123,53 @@ static struct tt_batch *arrive_new_batch(struct tt_worker *worker, struct tt_vol
 	return batch;
 }
 
-struct tt_arrival *tt_arrive_reserve(struct tt_worker *worker, struct tt_volume *volume)
+struct tt_arrival *tt_arrive_new(void)
 {
-	if (worker->batch && worker->batch->volume != volume)
-		tt_arrive_submit(worker);
-	while (!worker->batch) {
-		/* Helping while waiting may have given this worker a batch of its own: followers that lead are copied. */
-		struct tt_batch *batch = arrive_new_batch(worker, volume);
+	struct tt_arrival *arrival = malloc(sizeof *arrival);
 
-		if (!batch)
-			return NULL;
-		if (worker->batch)
-			tt_arrive_submit(worker);
-		worker->batch = batch;
-	}
-	struct tt_arrival *arrival = &worker->batch->arrivals[worker->batch->paced.count];
-
+	if (!arrival)
+		return NULL;
 	memset(arrival, 0, offsetof(struct tt_arrival, temp));
 	arrival->paced.fd = -1;
 	return arrival;
 }
 
+void tt_arrive_free(struct tt_arrival *arrival)
+{
+	tt_neutral_old_deinit(&arrival->old);
+	free(arrival);
+}
+
+/* Makes sure that the worker has a batch for the volume with room in it. */
+static bool arrive_have_batch(struct tt_worker *worker, struct tt_volume *volume)
+{
+	if (worker->batch && worker->batch->volume != volume)
+		tt_arrive_submit(worker);
+	if (worker->batch)
+		return true;
+	struct tt_batch *batch = arrive_new_batch(worker, volume);
+
+	/* Helping while waiting may have given this worker one already: a follower that leads is
+	 * copied. */
+	tt_arrive_submit(worker);
+	worker->batch = batch;
+	return batch;
+}
+
 void tt_arrive_add(struct tt_worker *worker, struct tt_arrival *arrival)
 {
-	struct tt_batch *batch = worker->batch;
-	struct tt_volume *volume = batch->volume;
+	struct tt_volume *volume = arrival->dir->to;
 
+	/* A batch of one, while there is no memory for another: wait for some to come back. */
+	while (!arrive_have_batch(worker, volume))
+		tt_arrive_drain(worker);
+	struct tt_batch *batch = worker->batch;
+
+	batch->arrivals[batch->paced.count] = arrival;
 	batch->paced.files[batch->paced.count++] = &arrival->paced;
 	batch->bytes += arrival->size_bytes;
-	uint64_t most = volume->pacer ? tt_pacer_budget_bytes(volume->pacer) / ARRIVE_BATCHES_IN_BUDGET : 0;
+	uint64_t most =
+		volume->pacer ? tt_pacer_budget_bytes(volume->pacer) / ARRIVE_BATCHES_IN_BUDGET : 0;
 
 	if (!volume->pacer || batch->paced.count == TT_PACER_BATCH_FILES || batch->bytes >= most)
 		tt_arrive_submit(worker);
@@ -154,7 +180,7 @@ static void arrive_batch(struct tt_worker *worker, struct tt_batch *batch)
 	struct tt_engine *engine = worker->engine;
 
 	for (unsigned i = 0; i < batch->paced.count; i++)
-		arrive_one(worker, &batch->arrivals[i], batch->volume);
+		arrive_one(worker, batch->arrivals[i], batch->volume);
 	free(batch);
 	pthread_mutex_lock(&engine->lock);
 	engine->batches_out--;
@@ -166,8 +192,10 @@ static void arrive_batch(struct tt_worker *worker, struct tt_batch *batch)
 static void arrive_unpaced(struct tt_worker *worker, struct tt_batch *batch)
 {
 	for (unsigned i = 0; worker->engine->policy.fsync && i < batch->paced.count; i++) {
-		if (!batch->arrivals[i].discard && fsync(batch->arrivals[i].paced.fd) < 0)
-			batch->arrivals[i].paced.error = -errno;
+		struct tt_arrival *arrival = batch->arrivals[i];
+
+		if (!arrival->discard && fsync(arrival->paced.fd) < 0)
+			arrival->paced.error = -errno;
 	}
 	arrive_batch(worker, batch);
 }

@@ -1,25 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between the last write of a file and its final name: batches that are started together, awaited together by the pacer, then renamed and dropped
- * by whichever worker is free. Internal to sync/.
+ * Between the last write of a file and its final name: batches that are started together, awaited
+ *together by the pacer, then renamed and dropped by whichever worker is free. Internal to sync/.
  *
- *	reserve -> (write) -> add -> submit -> pacer waits -> arrive: verdict, rename, drop, count
+ *	new -> (write) -> add -> submit -> pacer waits -> arrive: verdict, rename, drop, count
  */
 #pragma once
 
 #include "sync/state.h"
 
-/* A place in the worker's batch for a file that goes to `volume`; submits the present batch first if that is full or for another volume. Returns NULL without
- * memory. The place is taken by tt_arrive_add(); a place that is not added is used again. */
-struct tt_arrival *tt_arrive_reserve(struct tt_worker *worker, struct tt_volume *volume);
+/* The record of a file that is about to be written. Not in a batch yet: while it is written the
+ * worker's batch may have to go. NULL without memory. */
+struct tt_arrival *tt_arrive_new(void);
 
-/* The reserved file is written, as far as it goes (arrival->discard). Where writes are not paced it arrives at once. */
+/* A record that came to nothing: no descriptor, no temporary. */
+void tt_arrive_free(struct tt_arrival *arrival);
+
+/* The file is written, as far as it goes (arrival->discard), to the volume of its directory: takes
+ * it over into the worker's batch. Where writes are not paced it arrives at once. */
 void tt_arrive_add(struct tt_worker *worker, struct tt_arrival *arrival);
 
 /* Hands the worker's batch to the pacer. */
 void tt_arrive_submit(struct tt_worker *worker);
 
-/* Lets one batch that has come back from the pacer arrive. With the run's lock held, which is given up meanwhile. */
+/* Lets one batch that has come back from the pacer arrive. With the run's lock held, which is given
+ * up meanwhile. */
 void tt_arrive_run(struct tt_worker *worker);
 
 /* Submits what the worker has and waits until every batch of the run has arrived, helping. */

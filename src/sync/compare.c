@@ -14,7 +14,8 @@
 #include "sync/volume.h"
 #include "sys/fd.h"
 
-/* A folio is dropped after the first RWF_DONTCACHE read that touches it, so pieces are as large as those reads must be. */
+/* A folio is dropped after the first RWF_DONTCACHE read that touches it, so pieces are as large as
+ * those reads must be. */
 #define COMPARE_PIECE_BYTES TT_POOL_BUFFER_BYTES
 
 static ssize_t compare_read(struct tt_neutral_reader *reader, int fd, void *buffer, uint64_t offset)
@@ -31,8 +32,9 @@ static ssize_t compare_read(struct tt_neutral_reader *reader, int fd, void *buff
 	return got;
 }
 
-static int compare_digest(struct tt_engine *engine, struct tt_worker *worker, int dir_fd, const struct tt_entry *entry, struct tt_volume *volume,
-	void *buffer, struct tt_hash_digest *ret_digest)
+static int compare_digest(struct tt_engine *engine, struct tt_worker *worker, int dir_fd,
+	const struct tt_entry *entry, struct tt_volume *volume, void *buffer,
+	struct tt_hash_digest *ret_digest)
 {
 	struct tt_neutral_reader reader;
 	struct tt_hash *hash;
@@ -45,8 +47,10 @@ static int compare_digest(struct tt_engine *engine, struct tt_worker *worker, in
 
 	if (r < 0)
 		return r;
-	tt_neutral_reader_begin(&reader, fd, entry->size_bytes, engine->policy.cache.mode, &volume->neutral, &worker->cache_stats);
-	for (uint64_t offset = 0; got > 0 && !atomic_load(&engine->stop); offset += (uint64_t)(got > 0 ? got : 0)) {
+	tt_neutral_reader_begin(&reader, fd, entry->size_bytes, engine->policy.cache.mode,
+		&volume->neutral, &worker->cache_stats);
+	for (uint64_t offset = 0; got > 0 && !atomic_load(&engine->stop);
+		offset += (uint64_t)(got > 0 ? got : 0)) {
 		got = compare_read(&reader, fd, buffer, offset);
 		if (got > 0) {
 			tt_hash_update(hash, buffer, (size_t)got);
@@ -77,8 +81,12 @@ void tt_compare_listing(struct tt_engine *engine, struct tt_worker *worker, stru
 			buffer = tt_pool_take(&engine->pool, true);
 		if (!buffer)
 			return;
-		if (compare_digest(engine, worker, dir->source_fds[entry->layer], entry, dir->from, buffer, &ours) == 0
-			&& compare_digest(engine, worker, dir->destination_fd, twin, dir->to, buffer, &theirs) == 0
+		if (compare_digest(engine, worker, dir->source_fds[entry->layer], entry, dir->from,
+			    buffer, &ours)
+				== 0
+			&& compare_digest(engine, worker, dir->destination_fd, twin, dir->to,
+				   buffer, &theirs)
+				   == 0
 			&& memcmp(&ours, &theirs, sizeof ours) == 0)
 			entry->flags |= TT_ENTRY_SAME_DATA;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See deleter.h. Directories are descended by descriptor, links are never followed: what is below a link is not ours.
+ * See deleter.h. Directories are descended by descriptor, links are never followed: what is below a
+ * link is not ours.
  */
 #include "sync/deleter.h"
 
@@ -41,7 +42,8 @@ static void deleter_count(struct tt_engine_stats *stats, uint32_t mode)
 static void deleter_tell(struct deleter *deleter, uint32_t mode)
 {
 	struct tt_engine *engine = deleter->engine;
-	const struct tt_event event = {.kind = TT_EVENT_DELETED, .path = deleter->path, .mode = mode};
+	const struct tt_event event = {
+		.kind = TT_EVENT_DELETED, .path = deleter->path, .mode = mode};
 
 	deleter_count(&engine->stats, mode);
 	engine->events.event(engine->events.context, &event);
@@ -52,9 +54,11 @@ static int deleter_compare(const void *a, const void *b)
 	return tt_entry_compare(a, b);
 }
 
-static int deleter_remove(struct deleter *deleter, int dir_fd, const char *name, uint32_t mode, bool contents);
+static int deleter_remove(
+	struct deleter *deleter, int dir_fd, const char *name, uint32_t mode, bool contents);
 
-/* Everything in a directory that no filter protects. Returns 0, 1 if something stays on purpose, or a negative errno. */
+/* Everything in a directory that no filter protects. Returns 0, 1 if something stays on purpose, or
+ * a negative errno. */
 static int deleter_empty(struct deleter *deleter, int fd)
 {
 	struct tt_listing names = {0};
@@ -71,7 +75,8 @@ static int deleter_empty(struct deleter *deleter, int fd)
 			continue;
 		}
 		strcpy(deleter->path + length + 1, entry->name);
-		if (tt_filter_is_excluded(deleter->engine->policy.filter, deleter->path, tt_entry_is_dir(entry))) {
+		if (tt_filter_is_excluded(deleter->engine->policy.filter, deleter->path,
+			    tt_entry_is_dir(entry))) {
 			result = result < 0 ? result : 1;
 			continue;
 		}
@@ -86,7 +91,8 @@ static int deleter_empty(struct deleter *deleter, int fd)
 }
 
 /* One name, with its contents if that is allowed. Told and counted when it is gone. */
-static int deleter_remove(struct deleter *deleter, int dir_fd, const char *name, uint32_t mode, bool contents)
+static int deleter_remove(
+	struct deleter *deleter, int dir_fd, const char *name, uint32_t mode, bool contents)
 {
 	struct tt_engine *engine = deleter->engine;
 	const char *below = deleter->path + deleter->base;
@@ -103,13 +109,16 @@ static int deleter_remove(struct deleter *deleter, int dir_fd, const char *name,
 	}
 	if (r != 0) {
 		if (r == 1)
-			tt_log_line(engine->log, TT_LOG_WARNING, "cannot delete non-empty directory: %s", deleter->path);
+			tt_log_line(engine->log, TT_LOG_WARNING,
+				"cannot delete non-empty directory: %s", deleter->path);
 		return r;
 	}
-	if (!engine->policy.dry_run && unlinkat(dir_fd, name, S_ISDIR(mode) ? AT_REMOVEDIR : 0) < 0 && errno != ENOENT) {
+	if (!engine->policy.dry_run && unlinkat(dir_fd, name, S_ISDIR(mode) ? AT_REMOVEDIR : 0) < 0
+		&& errno != ENOENT) {
 		r = -errno;
 		if (r == -ENOTEMPTY || r == -EEXIST)
-			tt_log_line(engine->log, TT_LOG_WARNING, "cannot delete non-empty directory: %s", deleter->path);
+			tt_log_line(engine->log, TT_LOG_WARNING,
+				"cannot delete non-empty directory: %s", deleter->path);
 		else
 			tt_engine_fail(engine, "deleting", deleter->dir, below, r);
 		return r;
@@ -118,7 +127,8 @@ static int deleter_remove(struct deleter *deleter, int dir_fd, const char *name,
 	return 0;
 }
 
-static void deleter_begin(struct deleter *deleter, struct tt_engine *engine, struct tt_dir *dir, const char *name)
+static void deleter_begin(
+	struct deleter *deleter, struct tt_engine *engine, struct tt_dir *dir, const char *name)
 {
 	deleter->engine = engine;
 	deleter->dir = dir;
@@ -126,7 +136,8 @@ static void deleter_begin(struct deleter *deleter, struct tt_engine *engine, str
 	deleter->base = strlen(deleter->path) - strlen(name);
 }
 
-static bool deleter_is_extraneous(const struct tt_engine *engine, const struct tt_dir *dir, const struct tt_entry *entry)
+static bool deleter_is_extraneous(
+	const struct tt_engine *engine, const struct tt_dir *dir, const struct tt_entry *entry)
 {
 	char path[PATH_MAX * 2];
 
@@ -134,8 +145,8 @@ static bool deleter_is_extraneous(const struct tt_engine *engine, const struct t
 		return false;
 	if (tt_filter_is_empty(engine->policy.filter))
 		return true;
-	return !tt_filter_is_excluded(
-		engine->policy.filter, tt_engine_path(dir, entry->name, path, sizeof path), tt_entry_is_dir(entry));
+	return !tt_filter_is_excluded(engine->policy.filter,
+		tt_engine_path(dir, entry->name, path, sizeof path), tt_entry_is_dir(entry));
 }
 
 void tt_deleter_extraneous(struct tt_engine *engine, struct tt_dir *dir)
@@ -151,7 +162,8 @@ void tt_deleter_extraneous(struct tt_engine *engine, struct tt_dir *dir)
 		return;
 	if (engine->io_error || atomic_load(&engine->disk_full)) {
 		if (!engine->said_no_deletions)
-			tt_log_line(engine->log, TT_LOG_WARNING, "IO error encountered -- skipping file deletion");
+			tt_log_line(engine->log, TT_LOG_WARNING,
+				"IO error encountered -- skipping file deletion");
 		engine->said_no_deletions = true;
 		return;
 	}
@@ -167,7 +179,8 @@ void tt_deleter_extraneous(struct tt_engine *engine, struct tt_dir *dir)
 		qsort(extraneous, count, sizeof *extraneous, deleter_compare);
 		while (count-- > 0) {
 			deleter_begin(deleter, engine, dir, extraneous[count].name);
-			(void)deleter_remove(deleter, dir->destination_fd, extraneous[count].name, extraneous[count].mode, true);
+			(void)deleter_remove(deleter, dir->destination_fd, extraneous[count].name,
+				extraneous[count].mode, true);
 		}
 	} else {
 		tt_engine_fail(engine, "deleting in", dir, NULL, -ENOMEM);
@@ -179,7 +192,8 @@ void tt_deleter_extraneous(struct tt_engine *engine, struct tt_dir *dir)
 	pthread_mutex_unlock(&engine->lock);
 }
 
-int tt_deleter_make_way(struct tt_engine *engine, struct tt_dir *dir, const struct tt_entry *existing, const char *what)
+int tt_deleter_make_way(struct tt_engine *engine, struct tt_dir *dir,
+	const struct tt_entry *existing, const char *what)
 {
 	struct deleter *deleter = malloc(sizeof *deleter);
 	int r = -ENOMEM;

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Removing what the source does not have, and what is in the way. Engine thread only. Internal to sync/.
+ * Removing what the source does not have, and what is in the way. Engine thread only. Internal to
+ * sync/.
  */
 #pragma once
 
 #include "sync/state.h"
 
-/* Deletes the names of the listed destination directory `dir` that have no twin and no filter protects, last first as rsync does, telling each. */
+/* Deletes the names of the listed destination directory `dir` that have no twin and no filter
+ * protects, last first as rsync does, telling each. */
 void tt_deleter_extraneous(struct tt_engine *engine, struct tt_dir *dir);
 
-/* Removes `name` of another type than what is to come. A directory with contents only if deletion was asked for. Returns 0 or a negative errno, reported. */
-int tt_deleter_make_way(struct tt_engine *engine, struct tt_dir *dir, const struct tt_entry *existing, const char *what);
+/* Removes `name` of another type than what is to come. A directory with contents only if deletion
+ * was asked for. Returns 0 or a negative errno, reported. */
+int tt_deleter_make_way(struct tt_engine *engine, struct tt_dir *dir,
+	const struct tt_entry *existing, const char *what);

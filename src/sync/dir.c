@@ -105,7 +105,8 @@ static void queue_down(struct tt_engine *engine, unsigned at)
 	for (;;) {
 		unsigned child = 2 * at + 1;
 
-		if (child + 1 < engine->heap_count && tt_dir_compare(engine->heap[child + 1], engine->heap[child]) < 0)
+		if (child + 1 < engine->heap_count
+			&& tt_dir_compare(engine->heap[child + 1], engine->heap[child]) < 0)
 			child++;
 		if (child >= engine->heap_count || tt_dir_compare(dir, engine->heap[child]) <= 0)
 			break;
@@ -118,7 +119,8 @@ static void queue_down(struct tt_engine *engine, unsigned at)
 int tt_dir_queue_push(struct tt_engine *engine, struct tt_dir *dir)
 {
 	if (engine->heap_count == engine->heap_capacity) {
-		unsigned capacity = engine->heap_capacity ? engine->heap_capacity * 2 : TT_HEAP_CAPACITY_START;
+		unsigned capacity =
+			engine->heap_capacity ? engine->heap_capacity * 2 : TT_HEAP_CAPACITY_START;
 		struct tt_dir **heap = realloc(engine->heap, capacity * sizeof *heap);
 
 		if (!heap)

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Directory nodes and the queue of those that wait to be listed: a heap in rsync's order, so that the directory which the plan needs next is
- * listed first, however many workers list ahead of it. Internal to sync/.
+ * Directory nodes and the queue of those that wait to be listed: a heap in rsync's order, so that
+ * the directory which the plan needs next is listed first, however many workers list ahead of it.
+ * Internal to sync/.
  */
 #pragma once
 
 #include "sync/state.h"
 
-/* A node for the child directory `entry` of `parent` (both may be without: the root). Returns NULL without memory. The parent is not changed. */
+/* A node for the child directory `entry` of `parent` (both may be without: the root). Returns NULL
+ * without memory. The parent is not changed. */
 struct tt_dir *tt_dir_new(struct tt_dir *parent, const struct tt_entry *entry);
 
 /* Closes and frees; the node must not be in the queue. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See engine.h. Threads, passes and accounts are here; what happens to a tree is in planner, lister, apply, arrive, finish and deleter.
+ * See engine.h. Threads, passes and accounts are here; what happens to a tree is in planner,
+ * lister, apply, arrive, finish and deleter.
  *
- * Lock order: space_lock, lock (the run's), linkset's, pacer's and pool's; none is held while another layer does I/O, except space_lock.
+ * Lock order: space_lock, lock (the run's), linkset's, pacer's and pool's; none is held while
+ * another layer does I/O, except space_lock.
  */
 #include "sync/engine.h"
 
@@ -30,8 +32,8 @@
 enum {
 	ENGINE_LEAST_WORKERS = 8, /* they sleep in reads most of the time */
 	ENGINE_MOST_WORKERS = 32,
-	ENGINE_ENTRIES_AHEAD = 32768,	/* listed and not planned: about 6 MB */
-	ENGINE_ENTRIES_SOON = 2048,	/* so many are listed before copying is preferred */
+	ENGINE_ENTRIES_AHEAD = 32768, /* listed and not planned: about 6 MB */
+	ENGINE_ENTRIES_SOON = 2048,   /* so many are listed before copying is preferred */
 	ENGINE_DIRS_AHEAD = 4096,
 	ENGINE_BATCHES = 64,
 	ENGINE_RESERVED_FDS = 128,
@@ -57,14 +59,15 @@ const char *tt_engine_path(const struct tt_dir *dir, const char *name, char *buf
 	return buffer;
 }
 
-void tt_engine_fail(struct tt_engine *engine, const char *verb, const struct tt_dir *dir, const char *name, int error)
+void tt_engine_fail(struct tt_engine *engine, const char *verb, const struct tt_dir *dir,
+	const char *name, int error)
 {
 	char path[PATH_MAX * 2], shown[PATH_MAX * 2];
 
 	atomic_fetch_add(&engine->errors, 1);
 	tt_engine_path(dir, name, path, sizeof path);
-	tt_log_line(engine->log, TT_LOG_ERROR, "%s %s: %s", verb, path[0] ? tt_log_escape(path, shown, sizeof shown) : ".",
-		tt_error_text(error));
+	tt_log_line(engine->log, TT_LOG_ERROR, "%s %s: %s", verb,
+		path[0] ? tt_log_escape(path, shown, sizeof shown) : ".", tt_error_text(error));
 }
 
 void tt_engine_vanished(struct tt_engine *engine, const struct tt_dir *dir, const char *name)
@@ -73,7 +76,8 @@ void tt_engine_vanished(struct tt_engine *engine, const struct tt_dir *dir, cons
 
 	atomic_fetch_add(&engine->vanished, 1);
 	tt_engine_path(dir, name, path, sizeof path);
-	tt_log_line(engine->log, TT_LOG_WARNING, "file has vanished: %s", tt_log_escape(path, shown, sizeof shown));
+	tt_log_line(engine->log, TT_LOG_WARNING, "file has vanished: %s",
+		tt_log_escape(path, shown, sizeof shown));
 }
 
 static void engine_wake_all(struct tt_engine *engine)
@@ -106,7 +110,8 @@ static struct tt_dir *engine_next_listing(struct tt_engine *engine, unsigned mos
 {
 	struct tt_dir *dir = tt_dir_queue_first(engine);
 
-	if (!dir || engine->entries_ahead >= most_entries || engine->dirs_ahead >= engine->most_dirs_ahead
+	if (!dir || engine->entries_ahead >= most_entries
+		|| engine->dirs_ahead >= engine->most_dirs_ahead
 		|| atomic_load_explicit(&engine->stop, memory_order_relaxed))
 		return NULL;
 	tt_dir_queue_remove(engine, dir);
@@ -156,7 +161,8 @@ static bool engine_work_once(struct tt_worker *worker)
 	return true;
 }
 
-/* Nothing to do at once. A batch that is not full waits a moment for more, but never for ever: the plan may be waiting for it. */
+/* Nothing to do at once. A batch that is not full waits a moment for more, but never for ever: the
+ * plan may be waiting for it. */
 static void engine_work_idle(struct tt_worker *worker)
 {
 	struct tt_engine *engine = worker->engine;
@@ -212,11 +218,13 @@ static int engine_start_workers(struct tt_engine *engine)
 		worker->copy.stop = &engine->stop;
 		worker->copy.progress_bytes = &engine->bytes_done;
 		worker->copy.no_uring = engine->policy.no_ring;
-		worker->hooks = (struct tt_writer_hooks){.before_sleep = engine_before_sleep, .context = worker};
+		worker->hooks = (struct tt_writer_hooks){
+			.before_sleep = engine_before_sleep, .context = worker};
 		worker->cache_stats.start_ns = engine->start_ns;
 	}
 	for (unsigned i = 0; i < engine->worker_count; i++) {
-		int r = pthread_create(&engine->workers[i].thread, NULL, engine_worker, &engine->workers[i]);
+		int r = pthread_create(
+			&engine->workers[i].thread, NULL, engine_worker, &engine->workers[i]);
 
 		if (r != 0 && i == 0)
 			return -r;
@@ -255,27 +263,33 @@ static void engine_end_workers(struct tt_engine *engine)
 static void engine_set_budgets(struct tt_engine *engine)
 {
 	unsigned limit = tt_fd_raise_limit();
-	unsigned free_fds = limit > 2 * ENGINE_RESERVED_FDS ? limit - ENGINE_RESERVED_FDS : ENGINE_RESERVED_FDS;
+	unsigned free_fds =
+		limit > 2 * ENGINE_RESERVED_FDS ? limit - ENGINE_RESERVED_FDS : ENGINE_RESERVED_FDS;
 
 	/* Half for directories (two descriptors each), half for files on their way. */
-	engine->most_dirs_ahead = free_fds / 4 < ENGINE_DIRS_AHEAD ? free_fds / 4 : ENGINE_DIRS_AHEAD;
+	engine->most_dirs_ahead =
+		free_fds / 4 < ENGINE_DIRS_AHEAD ? free_fds / 4 : ENGINE_DIRS_AHEAD;
 	engine->most_batches = free_fds / 2 / TT_PACER_BATCH_FILES;
-	engine->most_batches = engine->most_batches > ENGINE_BATCHES ? ENGINE_BATCHES : engine->most_batches;
+	engine->most_batches =
+		engine->most_batches > ENGINE_BATCHES ? ENGINE_BATCHES : engine->most_batches;
 	if (engine->worker_count == 0) {
 		unsigned workers = 4 * (unsigned)get_nprocs();
 
 		workers = workers < ENGINE_LEAST_WORKERS ? ENGINE_LEAST_WORKERS : workers;
-		engine->worker_count = workers > ENGINE_MOST_WORKERS ? ENGINE_MOST_WORKERS : workers;
+		engine->worker_count =
+			workers > ENGINE_MOST_WORKERS ? ENGINE_MOST_WORKERS : workers;
 	}
 	/* Each worker may hold one batch that it fills. */
 	if (engine->most_batches < engine->worker_count + 1)
 		engine->most_batches = engine->worker_count + 1;
 	engine->most_entries_ahead = ENGINE_ENTRIES_AHEAD;
-	atomic_store(&engine->keep_budget_pages, (int64_t)(tt_pacer_memory_limit() / 4 / tt_residency_page_bytes()));
+	atomic_store(&engine->keep_budget_pages,
+		(int64_t)(tt_pacer_memory_limit() / 4 / tt_residency_page_bytes()));
 }
 
-int tt_engine_new(const struct tt_engine_policy *policy, const char *const *sources, unsigned source_count, const char *destination,
-	const struct tt_log *log, const struct tt_engine_events *events, struct tt_engine **ret_engine)
+int tt_engine_new(const struct tt_engine_policy *policy, const char *const *sources,
+	unsigned source_count, const char *destination, const struct tt_log *log,
+	const struct tt_engine_events *events, struct tt_engine **ret_engine)
 {
 	struct tt_engine *engine = calloc(1, sizeof *engine);
 	pthread_condattr_t attributes;
@@ -381,12 +395,14 @@ static enum tt_exit engine_exit_code(const struct tt_engine *engine, int result)
 /* Budgets are integers: everything taken has been given back. */
 static void engine_check_budgets(const struct tt_engine *engine)
 {
-	if (engine->batches_out != 0 || engine->tasks_out != 0 || engine->dirs_ahead != 0 || engine->entries_ahead != 0
-		|| engine->jobs_queued != 0 || engine->heap_count != 0)
+	if (engine->batches_out != 0 || engine->tasks_out != 0 || engine->dirs_ahead != 0
+		|| engine->entries_ahead != 0 || engine->jobs_queued != 0
+		|| engine->heap_count != 0)
 		tt_log_line(engine->log, TT_LOG_ERROR,
-			"internal error: budgets are not at zero: %u batches, %u tasks, %u directories, %u entries, %u jobs, %u waiting",
-			engine->batches_out, engine->tasks_out, engine->dirs_ahead, engine->entries_ahead, engine->jobs_queued,
-			engine->heap_count);
+			"internal error: budgets are not at zero: %u batches, %u tasks, %u "
+			"directories, %u entries, %u jobs, %u waiting",
+			engine->batches_out, engine->tasks_out, engine->dirs_ahead,
+			engine->entries_ahead, engine->jobs_queued, engine->heap_count);
 }
 
 enum tt_exit tt_engine_run(struct tt_engine *engine)

@@ -9,14 +9,17 @@
 
 #include "sync/dir.h"
 
-/* Modes and times last: children that arrived have changed the time, and could not have been made below a read-only mode. */
+/* Modes and times last: children that arrived have changed the time, and could not have been made
+ * below a read-only mode. */
 static void finish_attributes(struct tt_engine *engine, struct tt_dir *dir)
 {
 	enum tt_meta_step step;
 
-	if (engine->policy.dry_run || !dir->is_target || dir->destination_fd < 0 || dir->failed || !dir->changed)
+	if (engine->policy.dry_run || !dir->is_target || dir->destination_fd < 0 || dir->failed
+		|| !dir->changed)
 		return;
-	int r = tt_meta_apply_fd(&engine->policy.meta, dir->destination_fd, &dir->entry, dir->exists ? &dir->existing : NULL, &step);
+	int r = tt_meta_apply_fd(&engine->policy.meta, dir->destination_fd, &dir->entry,
+		dir->exists ? &dir->existing : NULL, &step);
 
 	if (r < 0)
 		tt_engine_fail(engine, tt_meta_step_text(step), dir, NULL, r);
@@ -55,8 +58,10 @@ static void finish_up(struct tt_engine *engine, struct tt_dir *dir)
 	}
 }
 
-/* With the lock held: takes away the listings when nothing reads them any more. They are freed without the lock; the node itself may be gone by then. */
-static void finish_steal_listings(struct tt_dir *dir, struct tt_listing *ret_source, struct tt_listing *ret_destination)
+/* With the lock held: takes away the listings when nothing reads them any more. They are freed
+ * without the lock; the node itself may be gone by then. */
+static void finish_steal_listings(
+	struct tt_dir *dir, struct tt_listing *ret_source, struct tt_listing *ret_destination)
 {
 	if (!dir->planned || dir->jobs > 0)
 		return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of a directory: when nothing in it is outstanding any more it gets its attributes, is closed, and its parent waits for one less. Internal to sync/.
+ * The end of a directory: when nothing in it is outstanding any more it gets its attributes, is
+ * closed, and its parent waits for one less. Internal to sync/.
  */
 #pragma once
 
@@ -9,6 +10,6 @@
 /* One task of the directory is done (`changed`: it changed a name in it). Any worker. */
 void tt_finish_release(struct tt_worker *worker, struct tt_dir *dir, bool changed);
 
-/* The engine thread has planned everything in the directory but its child directories, or given it up. The node may be gone afterwards if it has no children
- * that are still to be planned. */
+/* The engine thread has planned everything in the directory but its child directories, or given it
+ * up. The node may be gone afterwards if it has no children that are still to be planned. */
 void tt_finish_planned(struct tt_engine *engine, struct tt_dir *dir);

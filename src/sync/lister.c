@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See lister.h. Here is also where the temporaries of dead runs are swept: their names are in the listing anyway.
+ * See lister.h. Here is also where the temporaries of dead runs are swept: their names are in the
+ * listing anyway.
  */
 #include "sync/lister.h"
 
@@ -78,7 +79,8 @@ static void lister_sweep(struct tt_engine *engine, struct tt_dir *dir)
 	for (unsigned i = 0; i < dir->destination.count; i++) {
 		struct tt_entry *entry = &dir->destination.entries[i];
 
-		if (entry->twin != TT_ENTRY_NONE || S_ISDIR(entry->mode) || !tt_stage_is_temporary(entry->name))
+		if (entry->twin != TT_ENTRY_NONE || S_ISDIR(entry->mode)
+			|| !tt_stage_is_temporary(entry->name))
 			continue;
 		if (engine->policy.dry_run || tt_stage_sweep(dir->destination_fd, entry->name) >= 0)
 			entry->flags |= TT_ENTRY_VANISHED;
@@ -98,7 +100,8 @@ static void lister_read(struct tt_engine *engine, struct tt_dir *dir)
 	for (unsigned i = 0; i < dir->layer_count && !dir->no_descent; i++) {
 		if (dir->source_fds[i] < 0 || (dir->layer_is_named && dir->layer_is_named[i]))
 			continue;
-		int r = tt_listing_read_source(&dir->source, dir->source_fds[i], i, &options, &problem);
+		int r = tt_listing_read_source(
+			&dir->source, dir->source_fds[i], i, &options, &problem);
 
 		if (r < 0) {
 			dir->list_error = r;
@@ -111,7 +114,8 @@ static void lister_read(struct tt_engine *engine, struct tt_dir *dir)
 	int r = tt_listing_read_names(&dir->destination, dir->destination_fd);
 
 	if (r >= 0)
-		r = tt_listing_match(&dir->source, &dir->destination, dir->destination_fd, engine->policy.plan.links);
+		r = tt_listing_match(&dir->source, &dir->destination, dir->destination_fd,
+			engine->policy.plan.links);
 	if (r < 0) {
 		dir->list_error = r;
 		tt_engine_fail(engine, "reading directory", dir, NULL, r);
@@ -120,14 +124,18 @@ static void lister_read(struct tt_engine *engine, struct tt_dir *dir)
 }
 
 /* Whether what is below a directory is left out: -x at a mount point, or the destination itself. */
-static bool lister_no_descent(struct tt_engine *engine, const struct tt_dir *parent, const struct tt_entry *entry)
+static bool lister_no_descent(
+	struct tt_engine *engine, const struct tt_dir *parent, const struct tt_entry *entry)
 {
 	if (engine->policy.one_file_system && (parent->entry.flags & TT_ENTRY_CONTENTS)
-		&& (entry->dev_major != parent->entry.dev_major || entry->dev_minor != parent->entry.dev_minor))
+		&& (entry->dev_major != parent->entry.dev_major
+			|| entry->dev_minor != parent->entry.dev_minor))
 		return true;
 	if (entry->ino == engine->destination_ino
-		&& (((uint64_t)entry->dev_major << 32) | entry->dev_minor) == engine->destination_dev_key) {
-		tt_engine_fail(engine, "copying the destination into itself, not descending into", parent, entry->name, -ELOOP);
+		&& (((uint64_t)entry->dev_major << 32) | entry->dev_minor)
+			   == engine->destination_dev_key) {
+		tt_engine_fail(engine, "copying the destination into itself, not descending into",
+			parent, entry->name, -ELOOP);
 		return true;
 	}
 	return false;
@@ -144,7 +152,8 @@ static unsigned lister_same_name(const struct tt_listing *listing, unsigned firs
 	return end;
 }
 
-static struct tt_dir *lister_child(struct tt_engine *engine, struct tt_dir *dir, unsigned first, unsigned end)
+static struct tt_dir *lister_child(
+	struct tt_engine *engine, struct tt_dir *dir, unsigned first, unsigned end)
 {
 	const struct tt_entry *entry = &dir->source.entries[first];
 	struct tt_dir *child = tt_dir_new(dir, entry);
@@ -217,9 +226,11 @@ void tt_lister_run(struct tt_engine *engine, struct tt_worker *worker, struct tt
 	lister_open_source(engine, dir);
 	lister_open_destination(engine, dir);
 	if (dir->layer_count > 0 && dir->source_fds[0] >= 0)
-		dir->from = tt_volume_get(engine, dir->source_fds[0], dir->parent ? dir->parent->from : NULL);
+		dir->from = tt_volume_get(
+			engine, dir->source_fds[0], dir->parent ? dir->parent->from : NULL);
 	if (dir->destination_fd >= 0)
-		dir->to = tt_volume_get(engine, dir->destination_fd, dir->parent ? dir->parent->to : NULL);
+		dir->to = tt_volume_get(
+			engine, dir->destination_fd, dir->parent ? dir->parent->to : NULL);
 	lister_read(engine, dir);
 	if (engine->policy.plan.checksum && engine->copying_pass)
 		tt_compare_listing(engine, worker, dir);
@@ -227,7 +238,8 @@ void tt_lister_run(struct tt_engine *engine, struct tt_worker *worker, struct tt
 	uint64_t bytes = 0;
 
 	for (unsigned i = 0; i < dir->source.count; i++)
-		bytes += S_ISREG(dir->source.entries[i].mode) ? dir->source.entries[i].size_bytes : 0;
+		bytes += S_ISREG(dir->source.entries[i].mode) ? dir->source.entries[i].size_bytes
+							      : 0;
 	if (engine->copying_pass) {
 		atomic_fetch_add(&engine->files_known, dir->source.count);
 		atomic_fetch_add(&engine->bytes_known, bytes);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads one directory of the source together with its twin at the destination, and makes nodes for its children. Runs in workers, ahead of the plan, or
- * in the engine thread when the plan has caught up. Internal to sync/.
+ * Reads one directory of the source together with its twin at the destination, and makes nodes for
+ * its children. Runs in workers, ahead of the plan, or in the engine thread when the plan has
+ * caught up. Internal to sync/.
  */
 #pragma once
 

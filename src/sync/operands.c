@@ -19,9 +19,9 @@
 #include "tree/filter.h"
 
 struct operand {
-	char parent[PATH_MAX];	 /* directory part, "." if there is none */
+	char parent[PATH_MAX];   /* directory part, "." if there is none */
 	char name[NAME_MAX + 1]; /* last component without slashes, "" for "/" */
-	bool contents;		 /* ends in a slash, or names "." or ".." */
+	bool contents;           /* ends in a slash, or names "." or ".." */
 };
 
 static int operands_parse(const char *path, struct operand *ret)
@@ -52,11 +52,13 @@ static int operands_parse(const char *path, struct operand *ret)
 	return 0;
 }
 
-static void operands_say(const struct tt_engine *engine, const char *verb, const char *path, const char *why)
+static void operands_say(
+	const struct tt_engine *engine, const char *verb, const char *path, const char *why)
 {
 	char shown[PATH_MAX];
 
-	tt_log_line(engine->log, TT_LOG_ERROR, "%s %s: %s", verb, tt_log_escape(path, shown, sizeof shown), why);
+	tt_log_line(engine->log, TT_LOG_ERROR, "%s %s: %s", verb,
+		tt_log_escape(path, shown, sizeof shown), why);
 }
 
 static void operands_fail(struct tt_engine *engine, const char *verb, const char *path, int error)
@@ -84,7 +86,8 @@ static void operands_add_contents(struct tt_engine *engine, struct tt_dir *root,
 		return;
 	}
 	if (!(root->entry.flags & TT_ENTRY_CONTENTS)
-		&& statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &stx) == 0) {
+		&& statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &stx)
+			   == 0) {
 		tt_entry_set(&root->entry, &stx);
 		root->entry.flags |= TT_ENTRY_CONTENTS;
 		root->is_target = true;
@@ -93,11 +96,13 @@ static void operands_add_contents(struct tt_engine *engine, struct tt_dir *root,
 	root->source_fds[root->layer_count++] = fd;
 }
 
-static void operands_add_named(struct tt_engine *engine, struct tt_dir *root, const char *path, const struct operand *operand)
+static void operands_add_named(struct tt_engine *engine, struct tt_dir *root, const char *path,
+	const struct operand *operand)
 {
 	int fd = tt_fd_open_path(operand->parent, O_RDONLY | O_DIRECTORY);
 	int r = fd < 0 ? fd
-		       : tt_listing_add(&root->source, fd, operand->name, root->layer_count, engine->policy.plan.links);
+		       : tt_listing_add(&root->source, fd, operand->name, root->layer_count,
+			       engine->policy.plan.links);
 
 	if (r < 0) {
 		operands_fail(engine, "opening source", path, r);
@@ -140,16 +145,18 @@ static int operands_open_sources(struct tt_engine *engine, struct tt_dir *root)
 /* The one source that is no directory may become a file of another name. */
 static bool operands_is_single_file(const struct tt_engine *engine, const struct tt_dir *root)
 {
-	return engine->source_count == 1 && root->layer_count == 1 && root->layer_is_named[0] && root->source.count == 1
-		&& !tt_entry_is_dir(&root->source.entries[0]);
+	return engine->source_count == 1 && root->layer_count == 1 && root->layer_is_named[0]
+	       && root->source.count == 1 && !tt_entry_is_dir(&root->source.entries[0]);
 }
 
 /* DST names a file: the directory above it is opened. */
-static int operands_open_file(struct tt_engine *engine, struct tt_dir *root, const struct operand *operand)
+static int operands_open_file(
+	struct tt_engine *engine, struct tt_dir *root, const struct operand *operand)
 {
 	root->destination_fd = tt_fd_open_path(operand->parent, O_RDONLY | O_DIRECTORY);
 	if (root->destination_fd < 0) {
-		operands_say(engine, "opening destination", operand->parent, tt_error_text(root->destination_fd));
+		operands_say(engine, "opening destination", operand->parent,
+			tt_error_text(root->destination_fd));
 		return TT_EXIT_SELECT;
 	}
 	free(engine->destination_name);
@@ -171,11 +178,13 @@ static int operands_make_directory(struct tt_engine *engine, struct tt_dir *root
 	strcpy(path, engine->destination);
 	while (length > 1 && path[length - 1] == '/')
 		path[--length] = '\0';
-	if (!engine->policy.dry_run && mkdir(path, 0777 & ~(mode_t)engine->policy.meta.umask_bits) < 0) {
+	if (!engine->policy.dry_run
+		&& mkdir(path, 0777 & ~(mode_t)engine->policy.meta.umask_bits) < 0) {
 		operands_say(engine, "making directory", path, tt_error_text(errno));
 		return TT_EXIT_FILE_IO;
 	}
-	const struct tt_event event = {.kind = TT_EVENT_CREATED_ROOT, .path = path, .mode = S_IFDIR};
+	const struct tt_event event = {
+		.kind = TT_EVENT_CREATED_ROOT, .path = path, .mode = S_IFDIR};
 
 	engine->events.event(engine->events.context, &event);
 	root->exists = false;
@@ -205,8 +214,9 @@ static int operands_open_destination(struct tt_engine *engine, struct tt_dir *ro
 	if (fd == -ENOTDIR && single)
 		return operands_open_file(engine, root, &operand);
 	if (fd == -ENOTDIR) {
-		operands_say(engine, "the destination must be a directory when more than one file is copied:", path,
-			"it is something else");
+		operands_say(engine,
+			"the destination must be a directory when more than one file is copied:",
+			path, "it is something else");
 		return TT_EXIT_SELECT;
 	}
 	if (fd < 0) {
@@ -220,8 +230,10 @@ static int operands_open_destination(struct tt_engine *engine, struct tt_dir *ro
 	return 0;
 }
 
-/* Whether a walk of the source at `source_path` (resolved) would come to the destination (resolved). */
-static bool operands_would_descend(const struct tt_engine *engine, const char *source_path, const char *name, const char *destination_path)
+/* Whether a walk of the source at `source_path` (resolved) would come to the destination
+ * (resolved). */
+static bool operands_would_descend(const struct tt_engine *engine, const char *source_path,
+	const char *name, const char *destination_path)
 {
 	size_t length = strcmp(source_path, "/") == 0 ? 0 : strlen(source_path);
 	char path[PATH_MAX * 3];
@@ -249,7 +261,8 @@ static bool operands_would_descend(const struct tt_engine *engine, const char *s
 }
 
 /* Where the destination is or will be, without links. */
-static bool operands_resolve_destination(const struct tt_engine *engine, char *ret_path, size_t size)
+static bool operands_resolve_destination(
+	const struct tt_engine *engine, char *ret_path, size_t size)
 {
 	struct operand operand;
 	char parent[PATH_MAX];
@@ -258,18 +271,21 @@ static bool operands_resolve_destination(const struct tt_engine *engine, char *r
 		return true;
 	if (operands_parse(engine->destination, &operand) < 0 || !realpath(operand.parent, parent))
 		return false;
-	int n = snprintf(ret_path, size, "%s/%s", strcmp(parent, "/") == 0 ? "" : parent, operand.name);
+	int n = snprintf(
+		ret_path, size, "%s/%s", strcmp(parent, "/") == 0 ? "" : parent, operand.name);
 
 	return n > 0 && (size_t)n < size;
 }
 
-static int operands_refuse(const struct tt_engine *engine, const char *what, const char *path, const char *why)
+static int operands_refuse(
+	const struct tt_engine *engine, const char *what, const char *path, const char *why)
 {
 	operands_say(engine, what, path, why);
 	return TT_EXIT_USAGE;
 }
 
-static int operands_check_source(const struct tt_engine *engine, const char *path, const char *destination_path)
+static int operands_check_source(
+	const struct tt_engine *engine, const char *path, const char *destination_path)
 {
 	char source_path[PATH_MAX];
 	struct operand operand;
@@ -278,20 +294,26 @@ static int operands_check_source(const struct tt_engine *engine, const char *pat
 	if (operands_parse(path, &operand) < 0 || stat(path, &source) < 0)
 		return 0;
 	bool exists = stat(engine->destination, &destination) == 0;
-	bool same = exists && source.st_dev == destination.st_dev && source.st_ino == destination.st_ino;
+	bool same = exists && source.st_dev == destination.st_dev
+		    && source.st_ino == destination.st_ino;
 
 	if (same && S_ISREG(source.st_mode))
-		return operands_refuse(engine, "refusing to copy a file onto itself:", path, "source and destination are the same file");
+		return operands_refuse(engine, "refusing to copy a file onto itself:", path,
+			"source and destination are the same file");
 	if (!S_ISDIR(source.st_mode) || !engine->policy.plan.recursive)
 		return 0;
 	if (same && operand.contents)
-		return operands_refuse(engine, "refusing to copy a directory onto itself:", path, "source and destination are the same");
+		return operands_refuse(engine, "refusing to copy a directory onto itself:", path,
+			"source and destination are the same");
 	/* -x does not go where the destination is. */
 	if (engine->policy.one_file_system && exists && source.st_dev != destination.st_dev)
 		return 0;
-	if (same || (realpath(path, source_path)
-			    && operands_would_descend(engine, source_path, operand.contents ? "" : operand.name, destination_path)))
-		return operands_refuse(engine, "refusing to copy a directory into itself:", engine->destination,
+	if (same
+		|| (realpath(path, source_path)
+			&& operands_would_descend(engine, source_path,
+				operand.contents ? "" : operand.name, destination_path)))
+		return operands_refuse(engine,
+			"refusing to copy a directory into itself:", engine->destination,
 			"it is inside the source; exclude it, or choose another destination");
 	return 0;
 }
@@ -318,7 +340,8 @@ static void operands_remember_destination(struct tt_engine *engine, const struct
 	if (root->destination_fd >= 0 && !root->destination_name
 		&& statx(root->destination_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stx) == 0) {
 		engine->destination_ino = stx.stx_ino;
-		engine->destination_dev_key = ((uint64_t)stx.stx_dev_major << 32) | stx.stx_dev_minor;
+		engine->destination_dev_key =
+			((uint64_t)stx.stx_dev_major << 32) | stx.stx_dev_minor;
 	}
 }
 

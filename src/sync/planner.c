@@ -18,7 +18,8 @@
 #include "sync/volume.h"
 #include "sys/fd.h"
 
-/* Waits until the directory is listed; lists it here if no worker has begun to. With `skip` an unlisted one is not read at all. */
+/* Waits until the directory is listed; lists it here if no worker has begun to. With `skip` an
+ * unlisted one is not read at all. */
 static void planner_await_listing(struct tt_engine *engine, struct tt_dir *dir, bool skip)
 {
 	bool mine = false;
@@ -40,7 +41,8 @@ static void planner_await_listing(struct tt_engine *engine, struct tt_dir *dir, 
 		tt_lister_run(engine, &engine->workers[engine->worker_count], dir);
 }
 
-static int planner_make_directory(struct tt_engine *engine, struct tt_dir *dir, const struct tt_plan_action *action)
+static int planner_make_directory(
+	struct tt_engine *engine, struct tt_dir *dir, const struct tt_plan_action *action)
 {
 	struct tt_dir *parent = dir->parent;
 
@@ -71,7 +73,8 @@ static int planner_make_directory(struct tt_engine *engine, struct tt_dir *dir, 
 /* An ordinary user must be able to make names in a directory whose final mode does not let him. */
 static void planner_open_mode(struct tt_engine *engine, struct tt_dir *dir)
 {
-	if (engine->policy.dry_run || dir->destination_fd < 0 || engine->policy.plan.is_super || (dir->existing.mode & 0700) == 0700)
+	if (engine->policy.dry_run || dir->destination_fd < 0 || engine->policy.plan.is_super
+		|| (dir->existing.mode & 0700) == 0700)
 		return;
 	if (fchmod(dir->destination_fd, (dir->existing.mode & 07777) | 0700) == 0) {
 		pthread_mutex_lock(&engine->lock);
@@ -92,7 +95,8 @@ static void planner_count_directory(struct tt_engine *engine, bool is_new)
 static bool planner_enter_directory(struct tt_engine *engine, struct tt_dir *dir)
 {
 	struct tt_plan_action action;
-	const struct tt_entry *existing = dir->existing.mode != 0 && (dir->exists || dir->parent) ? &dir->existing : NULL;
+	const struct tt_entry *existing =
+		dir->existing.mode != 0 && (dir->exists || dir->parent) ? &dir->existing : NULL;
 
 	if (!dir->is_target)
 		return true;
@@ -127,7 +131,8 @@ static bool planner_enter_directory(struct tt_engine *engine, struct tt_dir *dir
 
 static bool planner_deletes(const struct tt_engine *engine)
 {
-	return engine->deleting_pass || (engine->copying_pass && engine->policy.delete_mode == TT_DELETE_DURING);
+	return engine->deleting_pass
+	       || (engine->copying_pass && engine->policy.delete_mode == TT_DELETE_DURING);
 }
 
 /* All of one directory but its children. Returns whether they are wanted. */
@@ -139,7 +144,8 @@ static bool planner_plan_directory(struct tt_engine *engine, struct tt_dir *dir)
 		return false;
 	if (dir->list_error < 0 && dir->list_error != -ENOENT)
 		engine->io_error = true;
-	if (dir->to && !engine->policy.dry_run && tt_volume_prepare(engine, dir->to, dir->destination_fd) < 0) {
+	if (dir->to && !engine->policy.dry_run
+		&& tt_volume_prepare(engine, dir->to, dir->destination_fd) < 0) {
 		tt_engine_fail(engine, "preparing", dir, NULL, -ENOMEM);
 		return false;
 	}

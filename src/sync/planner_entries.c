@@ -17,7 +17,10 @@
 #include "tree/linkset.h"
 
 /* Planning stops ahead at so many tasks that nobody has done yet. */
-enum { PLANNER_MOST_JOBS = 256, PLANNER_MOST_TASKS = 8192 };
+enum {
+	PLANNER_MOST_JOBS = 256,
+	PLANNER_MOST_TASKS = 8192
+};
 
 struct planner_entries {
 	struct tt_engine *engine;
@@ -25,8 +28,8 @@ struct planner_entries {
 	struct tt_job *job; /* being filled */
 };
 
-void tt_planner_tell(struct tt_engine *engine, const struct tt_dir *dir, const char *name, const struct tt_entry *wanted, const struct tt_plan_action *action,
-	const char *leader)
+void tt_planner_tell(struct tt_engine *engine, const struct tt_dir *dir, const char *name,
+	const struct tt_entry *wanted, const struct tt_plan_action *action, const char *leader)
 {
 	char path[PATH_MAX * 2];
 
@@ -61,7 +64,8 @@ static void entries_queue_job(struct planner_entries *entries)
 	if (!job)
 		return;
 	pthread_mutex_lock(&engine->lock);
-	while ((engine->jobs_queued >= PLANNER_MOST_JOBS || engine->tasks_out >= PLANNER_MOST_TASKS) && !atomic_load(&engine->stop))
+	while ((engine->jobs_queued >= PLANNER_MOST_JOBS || engine->tasks_out >= PLANNER_MOST_TASKS)
+		&& !atomic_load(&engine->stop))
 		pthread_cond_wait(&engine->plan_ready, &engine->lock);
 	entries->dir->pending += job->count;
 	entries->dir->jobs += job->count;
@@ -80,12 +84,15 @@ static void entries_add_task(struct planner_entries *entries, const struct tt_ta
 	uint64_t bytes = task->action.kind == TT_PLAN_COPY ? task->wanted->size_bytes : 0;
 
 	/* A large file is a job of its own, so that the small ones do not wait behind it. */
-	if (entries->job && (entries->job->count == TT_JOB_TASKS || entries->job->bytes + bytes > TT_JOB_BYTES))
+	if (entries->job
+		&& (entries->job->count == TT_JOB_TASKS
+			|| entries->job->bytes + bytes > TT_JOB_BYTES))
 		entries_queue_job(entries);
 	if (!entries->job) {
 		entries->job = malloc(sizeof *entries->job);
 		if (!entries->job) {
-			tt_engine_fail(engine, "copying", entries->dir, task->wanted->name, -ENOMEM);
+			tt_engine_fail(
+				engine, "copying", entries->dir, task->wanted->name, -ENOMEM);
 			return;
 		}
 		entries->job->dir = entries->dir;
@@ -96,7 +103,8 @@ static void entries_add_task(struct planner_entries *entries, const struct tt_ta
 	entries->job->bytes += bytes;
 }
 
-static void entries_count(struct tt_engine *engine, const struct tt_entry *wanted, const struct tt_plan_action *action)
+static void entries_count(struct tt_engine *engine, const struct tt_entry *wanted,
+	const struct tt_plan_action *action)
 {
 	struct tt_engine_stats *stats = &engine->stats;
 	bool created = (action->item & TT_ITEM_NEW) != 0;
@@ -146,7 +154,8 @@ static const char *entries_type_words(uint32_t mode)
 }
 
 /* Whether the destination's name is the same inode as the group's leader there. */
-static bool entries_is_linked(struct tt_engine *engine, const char *leader, const struct tt_entry *existing)
+static bool entries_is_linked(
+	struct tt_engine *engine, const char *leader, const struct tt_entry *existing)
 {
 	char parent[PATH_MAX];
 	const char *slash = strrchr(leader, '/');
@@ -158,11 +167,13 @@ static bool entries_is_linked(struct tt_engine *engine, const char *leader, cons
 	parent[slash ? slash - leader : 0] = '\0';
 	TT_FD_AUTO fd = tt_fd_open_beneath(engine->root_destination_fd, slash ? parent : ".");
 
-	return fd >= 0 && tt_fd_statx(fd, slash ? slash + 1 : leader, &stx) == 0 && stx.stx_ino == existing->ino
-		&& stx.stx_dev_major == existing->dev_major && stx.stx_dev_minor == existing->dev_minor;
+	return fd >= 0 && tt_fd_statx(fd, slash ? slash + 1 : leader, &stx) == 0
+	       && stx.stx_ino == existing->ino && stx.stx_dev_major == existing->dev_major
+	       && stx.stx_dev_minor == existing->dev_minor;
 }
 
-/* A name whose inode has been met before. Returns false if it is to be treated like any other after all. */
+/* A name whose inode has been met before. Returns false if it is to be treated like any other after
+ * all. */
 static bool entries_follow(struct planner_entries *entries, struct tt_task *task)
 {
 	struct tt_engine *engine = entries->engine;
@@ -186,7 +197,8 @@ static bool entries_follow(struct planner_entries *entries, struct tt_task *task
 	dir->jobs++;
 	engine->tasks_out++;
 	pthread_mutex_unlock(&engine->lock);
-	int r = engine->policy.dry_run ? 1 + (int)TT_LINKSET_ARRIVED : tt_linkset_follow(engine->links, task->group, follower);
+	int r = engine->policy.dry_run ? 1 + (int)TT_LINKSET_ARRIVED
+				       : tt_linkset_follow(engine->links, task->group, follower);
 
 	if (r != 0) { /* nobody will hand it back */
 		pthread_mutex_lock(&engine->lock);
@@ -211,7 +223,9 @@ static bool entries_follow(struct planner_entries *entries, struct tt_task *task
 		/* The leader could not be copied: this name leads. */
 		task->is_follower = false;
 		task->group = NULL;
-		task->action.kind = S_ISREG(task->wanted->mode) ? TT_PLAN_COPY : S_ISLNK(task->wanted->mode) ? TT_PLAN_SYMLINK : TT_PLAN_NODE;
+		task->action.kind = S_ISREG(task->wanted->mode)   ? TT_PLAN_COPY
+				    : S_ISLNK(task->wanted->mode) ? TT_PLAN_SYMLINK
+								  : TT_PLAN_NODE;
 		entries_add_task(entries, task);
 	}
 	return true;
@@ -225,15 +239,18 @@ static bool entries_hard_link(struct planner_entries *entries, struct tt_task *t
 	char path[PATH_MAX * 2];
 
 	tt_engine_path(entries->dir, wanted->name, path, sizeof path);
-	int r = tt_linkset_enter(engine->links, wanted->dev_major, wanted->dev_minor, wanted->ino, path, &task->group);
+	int r = tt_linkset_enter(engine->links, wanted->dev_major, wanted->dev_minor, wanted->ino,
+		path, &task->group);
 
 	if (r < 0)
 		return false; /* no memory: a copy of its own */
 	if (r == 0)
 		return entries_follow(entries, task);
-	/* It leads. Where its content is there already, or nothing is done at all, followers need not wait. */
+	/* It leads. Where its content is there already, or nothing is done at all, followers need
+	 * not wait. */
 	bool waits = !engine->policy.dry_run
-		&& (task->action.kind == TT_PLAN_COPY || task->action.kind == TT_PLAN_SYMLINK || task->action.kind == TT_PLAN_NODE);
+		     && (task->action.kind == TT_PLAN_COPY || task->action.kind == TT_PLAN_SYMLINK
+			     || task->action.kind == TT_PLAN_NODE);
 
 	if (!waits) {
 		tt_apply_settle_group(&engine->workers[engine->worker_count], task->group, true);
@@ -242,15 +259,19 @@ static bool entries_hard_link(struct planner_entries *entries, struct tt_task *t
 	return false;
 }
 
-/* A directory in the way of something else goes first; everything else is replaced by the rename. */
+/* A directory in the way of something else goes first; everything else is replaced by the rename.
+ */
 static bool entries_make_way(struct planner_entries *entries, struct tt_task *task)
 {
 	if (!task->action.make_way || !S_ISDIR(task->existing->mode))
 		return true;
-	if (tt_deleter_make_way(entries->engine, entries->dir, task->existing, entries_type_words(task->wanted->mode)) == 0)
+	if (tt_deleter_make_way(entries->engine, entries->dir, task->existing,
+		    entries_type_words(task->wanted->mode))
+		== 0)
 		return true;
 	if (task->group)
-		tt_apply_settle_group(&entries->engine->workers[entries->engine->worker_count], task->group, false);
+		tt_apply_settle_group(&entries->engine->workers[entries->engine->worker_count],
+			task->group, false);
 	return false;
 }
 
@@ -265,7 +286,8 @@ static void entries_plan(struct planner_entries *entries, const struct tt_entry 
 	tt_plan_entry(&engine->policy.plan, wanted, task.existing, &task.action);
 	bool skipped = task.action.kind == TT_PLAN_SKIP || task.action.kind == TT_PLAN_SKIP_NONREG;
 
-	if (engine->policy.plan.hard_links && wanted->nlink > 1 && !skipped && entries_hard_link(entries, &task))
+	if (engine->policy.plan.hard_links && wanted->nlink > 1 && !skipped
+		&& entries_hard_link(entries, &task))
 		return;
 	if (task.action.kind == TT_PLAN_SKIP)
 		return;
@@ -273,7 +295,8 @@ static void entries_plan(struct planner_entries *entries, const struct tt_entry 
 		return;
 	entries_count(engine, wanted, &task.action);
 	tt_planner_tell(engine, dir, wanted->name, wanted, &task.action, NULL);
-	if (engine->policy.dry_run || task.action.kind == TT_PLAN_KEEP || task.action.kind == TT_PLAN_SKIP_NONREG)
+	if (engine->policy.dry_run || task.action.kind == TT_PLAN_KEEP
+		|| task.action.kind == TT_PLAN_SKIP_NONREG)
 		return;
 	entries_add_task(entries, &task);
 }
@@ -289,7 +312,9 @@ static void entries_find_renamed(struct tt_dir *dir)
 	tt_listing_deinit(&dir->destination);
 	wanted->twin = TT_ENTRY_NONE;
 	if (tt_fd_statx(dir->destination_fd, dir->destination_name, &stx) < 0
-		|| tt_listing_add(&dir->destination, dir->destination_fd, dir->destination_name, 0, true) < 0)
+		|| tt_listing_add(
+			   &dir->destination, dir->destination_fd, dir->destination_name, 0, true)
+			   < 0)
 		return;
 	wanted->twin = 0;
 	const struct tt_entry *twin = &dir->destination.entries[0];
@@ -304,7 +329,9 @@ void tt_planner_entries(struct tt_engine *engine, struct tt_dir *dir)
 
 	if (dir->destination_name && dir->source.count > 0)
 		entries_find_renamed(dir);
-	for (unsigned i = 0; i < dir->source.count && !atomic_load_explicit(&engine->stop, memory_order_relaxed); i++) {
+	for (unsigned i = 0;
+		i < dir->source.count && !atomic_load_explicit(&engine->stop, memory_order_relaxed);
+		i++) {
 		const struct tt_entry *wanted = &dir->source.entries[i];
 
 		if (!tt_entry_is_dir(wanted)) {

@@ -6,8 +6,10 @@
  *
  *	waiting -> listing -> listed -> (planned) -> finished
  *
- * `pending` counts what the node waits for before it can be finished: its own planning, its jobs, its child directories. Everything that is marked so is
- * guarded by the run's one lock; the rest of a node belongs to the worker that lists it, then to the engine thread that plans it, and does not change after.
+ * `pending` counts what the node waits for before it can be finished: its own planning, its jobs,
+ *its child directories. Everything that is marked so is guarded by the run's one lock; the rest of
+ *a node belongs to the worker that lists it, then to the engine thread that plans it, and does not
+ *change after.
  */
 #pragma once
 
@@ -29,19 +31,26 @@ struct tt_linkset;
 struct tt_linkset_group;
 struct tt_volume;
 
-enum tt_dir_state { TT_DIR_WAITING, TT_DIR_LISTING, TT_DIR_LISTED };
+enum tt_dir_state {
+	TT_DIR_WAITING,
+	TT_DIR_LISTING,
+	TT_DIR_LISTED
+};
 
 struct tt_dir {
 	struct tt_dir *parent; /* NULL for the root of the transfer */
-	char *path;	       /* relative to the root; "" for the root; owned */
+	char *path;            /* relative to the root; "" for the root; owned */
 	const char *name;      /* last component, inside path */
 	unsigned depth, index; /* position: index among its siblings in rsync's order */
 	struct tt_entry entry; /* the source directory (name and link unset) */
 	struct tt_entry existing;
-	bool exists;	  /* the destination has a directory of this name */
-	bool no_descent;  /* only the directory itself (-x at a mount point; the destination itself) */
-	bool is_target;	  /* its attributes are ours to set: false for a root that only collects named sources */
-	const char *destination_name; /* for a root with one file: its name at the destination; else NULL */
+	bool exists;     /* the destination has a directory of this name */
+	bool no_descent; /* only the directory itself (-x at a mount point; the destination itself)
+			  */
+	bool is_target; /* its attributes are ours to set: false for a root that only collects named
+			   sources */
+	const char *destination_name; /* for a root with one file: its name at the destination; else
+					 NULL */
 
 	unsigned layer_count;
 	uint16_t *layers; /* indices into the parent's layers; owned; NULL for the root */
@@ -49,8 +58,9 @@ struct tt_dir {
 	int destination_fd;
 	struct tt_volume *from, *to; /* to: NULL under -n for a directory that is not there */
 	struct tt_listing source, destination;
-	bool *layer_is_named; /* root only: this layer holds a source named on the command line, not contents; owned */
-	int list_error; /* some of it could not be read: no deletions afterwards */
+	bool *layer_is_named; /* root only: this layer holds a source named on the command line, not
+				 contents; owned */
+	int list_error;       /* some of it could not be read: no deletions afterwards */
 	struct tt_dir **children;
 	unsigned child_count;
 
@@ -58,7 +68,7 @@ struct tt_dir {
 	enum tt_dir_state state;
 	unsigned heap_index; /* in the queue of directories to be listed, plus 1; 0: not in it */
 	unsigned pending;
-	unsigned jobs; /* part of pending that still needs the listings */
+	unsigned jobs;          /* part of pending that still needs the listings */
 	unsigned entries_ahead; /* its share of the run's */
 	bool planned, changed, failed;
 };
@@ -97,7 +107,7 @@ struct tt_batch {
 	struct tt_pacer_batch paced;
 	struct tt_volume *volume;
 	uint64_t bytes;
-	struct tt_arrival arrivals[TT_PACER_BATCH_FILES];
+	struct tt_arrival *arrivals[TT_PACER_BATCH_FILES]; /* owned */
 };
 
 struct tt_worker {
@@ -106,11 +116,13 @@ struct tt_worker {
 	struct tt_copy_worker copy;
 	struct tt_neutral_stats cache_stats;
 	struct tt_engine_stats stats; /* rsync's part and ours, added up at the end */
-	struct tt_batch *batch;	      /* being filled */
+	struct tt_batch *batch;       /* being filled */
 	struct tt_writer_hooks hooks;
 };
 
-enum { TT_HEAP_CAPACITY_START = 256 };
+enum {
+	TT_HEAP_CAPACITY_START = 256
+};
 
 struct tt_engine {
 	/* constant during the run */
@@ -128,13 +140,13 @@ struct tt_engine {
 	struct tt_pool pool;
 	struct tt_worker *workers;
 	int root_destination_fd;
-	char *destination_name; /* of a single file; owned */
+	char *destination_name;                        /* of a single file; owned */
 	uint64_t destination_dev_key, destination_ino; /* identity of the destination root */
 	_Atomic int64_t keep_budget_pages;
 
 	/* any thread */
-	_Atomic bool stop;     /* leave off: asked to, or fatal */
-	_Atomic int fatal;     /* enum tt_exit, first one */
+	_Atomic bool stop; /* leave off: asked to, or fatal */
+	_Atomic int fatal; /* enum tt_exit, first one */
 	_Atomic bool asked_to_stop;
 	_Atomic bool disk_full;
 	_Atomic uint64_t errors, vanished;
@@ -146,32 +158,35 @@ struct tt_engine {
 
 	/* guarded by lock */
 	pthread_mutex_t lock;
-	pthread_cond_t work_ready;    /* workers */
-	pthread_cond_t batch_ready;   /* workers that need a batch, or all of them back */
-	pthread_cond_t plan_ready;    /* the engine thread */
-	struct tt_dir **heap;	      /* directories to be listed, nearest in rsync's order first */
+	pthread_cond_t work_ready;  /* workers */
+	pthread_cond_t batch_ready; /* workers that need a batch, or all of them back */
+	pthread_cond_t plan_ready;  /* the engine thread */
+	struct tt_dir **heap;       /* directories to be listed, nearest in rsync's order first */
 	unsigned heap_count, heap_capacity;
 	unsigned entries_ahead, dirs_ahead; /* listed or being listed, and not yet planned */
 	struct tt_job *jobs, **jobs_last;
 	unsigned jobs_queued;
 	struct tt_pacer_sink arrived;
 	unsigned batches_out; /* submitted, not yet arrived */
-	unsigned tasks_out; /* planned and not done */
+	unsigned tasks_out;   /* planned and not done */
 	bool no_more_work, root_finished;
 	struct tt_volume *volumes;
 
 	/* engine thread only */
 	bool io_error; /* no deletions any more */
 	bool said_no_deletions;
-	bool deleting_pass, copying_pass; /* what the present walk over the trees is for; constant while workers list */
+	bool deleting_pass, copying_pass; /* what the present walk over the trees is for; constant
+					     while workers list */
 	struct tt_engine_stats stats;
 	struct tt_neutral_stats cache_stats;
 };
 
 uint64_t tt_engine_now_ns(void);
 
-/* Counts and reports one failure: "verb path: reason". `dir` and `name` make the path; name NULL: the directory itself. Any thread. */
-void tt_engine_fail(struct tt_engine *engine, const char *verb, const struct tt_dir *dir, const char *name, int error);
+/* Counts and reports one failure: "verb path: reason". `dir` and `name` make the path; name NULL:
+ * the directory itself. Any thread. */
+void tt_engine_fail(struct tt_engine *engine, const char *verb, const struct tt_dir *dir,
+	const char *name, int error);
 
 /* A source name that is gone (-ENOENT, -ESTALE): counted apart, exit code 24. Any thread. */
 void tt_engine_vanished(struct tt_engine *engine, const struct tt_dir *dir, const char *name);
@@ -179,5 +194,6 @@ void tt_engine_vanished(struct tt_engine *engine, const struct tt_dir *dir, cons
 /* Ends the run with this exit code, without losing what is complete. Any thread. */
 void tt_engine_abort(struct tt_engine *engine, enum tt_exit code);
 
-/* Writes the path of `name` in `dir` relative to the root of the transfer: at most `size` bytes. Returns `buffer`. */
+/* Writes the path of `name` in `dir` relative to the root of the transfer: at most `size` bytes.
+ * Returns `buffer`. */
 const char *tt_engine_path(const struct tt_dir *dir, const char *name, char *buffer, size_t size);

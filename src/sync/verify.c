@@ -30,7 +30,8 @@ static void verify_directory(struct tt_engine *engine, int fd)
 	struct tt_listing names = {0};
 
 	if (tt_listing_read_names(&names, fd) < 0)
-		tt_log_line(engine->log, TT_LOG_WARNING, "--verify-cache could not read all of the destination");
+		tt_log_line(engine->log, TT_LOG_WARNING,
+			"--verify-cache could not read all of the destination");
 	for (unsigned i = 0; i < names.count && !atomic_load(&engine->stop); i++) {
 		const struct tt_entry *entry = &names.entries[i];
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See volume.h. This is where the table {file system} x {new file, size} x {what it can} of man/tiptoe-internals.7 is decided.
+ * See volume.h. This is where the table {file system} x {new file, size} x {what it can} of
+ * man/tiptoe-internals.7 is decided.
  */
 #include "sync/volume.h"
 
@@ -22,7 +23,8 @@ struct tt_volume *tt_volume_get(struct tt_engine *engine, int fd, struct tt_volu
 	pthread_mutex_lock(&engine->lock);
 	struct tt_volume *volume = engine->volumes;
 
-	while (volume && (volume->dev_major != major(st.st_dev) || volume->dev_minor != minor(st.st_dev)))
+	while (volume
+		&& (volume->dev_major != major(st.st_dev) || volume->dev_minor != minor(st.st_dev)))
 		volume = volume->next;
 	pthread_mutex_unlock(&engine->lock);
 	if (volume)
@@ -34,7 +36,8 @@ struct tt_volume *tt_volume_get(struct tt_engine *engine, int fd, struct tt_volu
 	made->dev_major = major(st.st_dev);
 	made->dev_minor = minor(st.st_dev);
 	made->neutral.method = tt_residency_method(fd);
-	made->neutral.dontcache_read = true; /* until a read is refused: a source is never written to */
+	made->neutral.dontcache_read =
+		true; /* until a read is refused: a source is never written to */
 	(void)tt_device_get(engine->devices, fd, &made->device);
 	pthread_mutex_lock(&engine->lock);
 	/* Somebody else may have been faster. */
@@ -56,7 +59,8 @@ struct tt_volume *tt_volume_get(struct tt_engine *engine, int fd, struct tt_volu
 static int volume_start_pacer(struct tt_engine *engine, struct tt_volume *volume)
 {
 	pthread_mutex_lock(&engine->lock);
-	for (struct tt_volume *other = engine->volumes; other && !volume->pacer; other = other->next) {
+	for (struct tt_volume *other = engine->volumes; other && !volume->pacer;
+		other = other->next) {
 		if (other->pacer && other->device.disk == volume->device.disk)
 			volume->pacer = other->pacer;
 	}
@@ -75,7 +79,8 @@ static int volume_start_pacer(struct tt_engine *engine, struct tt_volume *volume
 		return r;
 	volume->owns_pacer = true;
 	if (refusal != 0)
-		tt_log_line(engine->log, TT_LOG_VERBOSE, "io_uring is not available (%s): threads do its work",
+		tt_log_line(engine->log, TT_LOG_VERBOSE,
+			"io_uring is not available (%s): threads do its work",
 			engine->policy.no_ring ? "TIPTOE_RING=off" : tt_error_text(refusal));
 	return 0;
 }
@@ -87,15 +92,19 @@ int tt_volume_prepare(struct tt_engine *engine, struct tt_volume *volume, int di
 	volume->is_destination = true;
 	if (engine->policy.cache.mode == TT_CACHE_KEEP)
 		return 0;
-	if (volume->neutral.method == TT_RESIDENCY_NONE) /* no cache of its own, nothing to write back */
+	if (volume->neutral.method
+		== TT_RESIDENCY_NONE) /* no cache of its own, nothing to write back */
 		return 0;
 	tt_probe_run_quick(dir_fd, &volume->probe);
 	volume->paced = true;
 	volume->can_count = volume->probe.cachestat == TT_PROBE_YES;
-	if (volume->probe.cachestat == TT_PROBE_NO && volume->neutral.method != TT_RESIDENCY_MINCORE)
+	if (volume->probe.cachestat == TT_PROBE_NO
+		&& volume->neutral.method != TT_RESIDENCY_MINCORE)
 		volume->neutral.method = TT_RESIDENCY_MINCORE;
-	/* Unknown (no experiment: the disk is nearly full, or has no unnamed files) counts as working, except where it is known not to. */
-	volume->sync = volume->probe.sync_file_range == TT_PROBE_NO ? TT_PACER_SYNC_DATA : TT_PACER_SYNC_RANGE;
+	/* Unknown (no experiment: the disk is nearly full, or has no unnamed files) counts as
+	 * working, except where it is known not to. */
+	volume->sync = volume->probe.sync_file_range == TT_PROBE_NO ? TT_PACER_SYNC_DATA
+								    : TT_PACER_SYNC_RANGE;
 	if (volume->probe.tmpfile_error != 0 && strcmp(volume->device.fs_type, "overlay") == 0)
 		volume->sync = TT_PACER_SYNC_DATA;
 	volume->dontcache_write = volume->probe.dontcache_write == TT_PROBE_YES;
@@ -108,8 +117,9 @@ static const char *volume_write_words(const struct tt_volume *volume)
 		return "ordinary buffered writes";
 	if (volume->sync == TT_PACER_SYNC_DATA)
 		return "fdatasync, then DONTNEED";
-	return volume->dontcache_write ? "small files RWF_DONTCACHE, windows sync_file_range then DONTNEED"
-				       : "sync_file_range, then DONTNEED";
+	return volume->dontcache_write
+		       ? "small files RWF_DONTCACHE, windows sync_file_range then DONTNEED"
+		       : "sync_file_range, then DONTNEED";
 }
 
 static const char *volume_read_words(const struct tt_engine *engine, const struct tt_volume *volume)
@@ -139,10 +149,12 @@ void tt_volume_report(struct tt_engine *engine, struct tt_engine_stats *stats)
 			stats->peak_dirty_bytes += pacer.peak_bytes;
 			stats->pacer_wait_ns += pacer.wait_ns;
 		}
-		int n = snprintf(stats->mechanisms + used, sizeof stats->mechanisms - used, "%s%s%s%s (%u:%u): %s%s%s",
-			used > 0 ? "\n" : "", volume->device.fs_type[0] ? volume->device.fs_type : "file system",
-			volume->device.disk_name[0] ? " on " : "", volume->device.disk_name, volume->dev_major,
-			volume->dev_minor, volume_read_words(engine, volume), volume->is_destination ? "; " : "",
+		int n = snprintf(stats->mechanisms + used, sizeof stats->mechanisms - used,
+			"%s%s%s%s (%u:%u): %s%s%s", used > 0 ? "\n" : "",
+			volume->device.fs_type[0] ? volume->device.fs_type : "file system",
+			volume->device.disk_name[0] ? " on " : "", volume->device.disk_name,
+			volume->dev_major, volume->dev_minor, volume_read_words(engine, volume),
+			volume->is_destination ? "; " : "",
 			volume->is_destination ? volume_write_words(volume) : "");
 
 		if (n < 0 || used + (size_t)n >= sizeof stats->mechanisms)

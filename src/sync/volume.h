@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One file system that the run reads or writes: how residency is asked there, which mechanism writes new files, and the pacer of its disk.
- * Internal to sync/.
+ * One file system that the run reads or writes: how residency is asked there, which mechanism
+ * writes new files, and the pacer of its disk. Internal to sync/.
  */
 #pragma once
 
@@ -16,20 +16,22 @@ struct tt_volume {
 	uint32_t dev_major, dev_minor;
 	struct tt_device device;
 	struct tt_neutral_fs neutral;
-	bool is_destination;	   /* has been prepared for writing */
-	bool paced;		   /* writes are charged and awaited */
-	bool dontcache_write;	   /* small new files are written with RWF_DONTCACHE */
+	bool is_destination;  /* has been prepared for writing */
+	bool paced;           /* writes are charged and awaited */
+	bool dontcache_write; /* small new files are written with RWF_DONTCACHE */
 	enum tt_pacer_sync sync;
 	bool can_count;
-	struct tt_pacer *pacer;	   /* of the disk; shared between volumes; NULL when not paced */
+	struct tt_pacer *pacer; /* of the disk; shared between volumes; NULL when not paced */
 	bool owns_pacer;
 	struct tt_probe probe;
 };
 
-/* The volume of an open file or directory; `near` (may be NULL) is a guess that is mostly right. Any thread. Returns NULL without memory. */
+/* The volume of an open file or directory; `near` (may be NULL) is a guess that is mostly right.
+ * Any thread. Returns NULL without memory. */
 struct tt_volume *tt_volume_get(struct tt_engine *engine, int fd, struct tt_volume *near);
 
-/* Makes a volume ready to be written to: probes it by trying in `dir_fd`, starts its disk's pacer. Never under -n. Engine thread. Returns 0 or a negative errno. */
+/* Makes a volume ready to be written to: probes it by trying in `dir_fd`, starts its disk's pacer.
+ * Never under -n. Engine thread. Returns 0 or a negative errno. */
 int tt_volume_prepare(struct tt_engine *engine, struct tt_volume *volume, int dir_fd);
 
 /* After the run: adds the pacers' figures and a line per volume to the statistics. */

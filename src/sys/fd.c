@@ -31,7 +31,8 @@ int tt_fd_open_dir(int dir_fd, const char *name)
 
 int tt_fd_open_read(int dir_fd, const char *name)
 {
-	return fd_open_noatime(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return fd_open_noatime(
+		dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
 /* One component after the other, for kernels and sandboxes without openat2. */
@@ -73,7 +74,8 @@ int tt_fd_open_beneath(int root_fd, const char *path)
 
 	do {
 		fd = syscall(SYS_openat2, root_fd, path, &how, sizeof how);
-	} while (fd < 0 && (errno == EAGAIN || errno == EINTR)); /* a rename raced with the walk: try again (openat2(2)) */
+	} while (fd < 0 && (errno == EAGAIN || errno == EINTR)); /* a rename raced with the walk:
+								    try again (openat2(2)) */
 	if (fd >= 0)
 		return (int)fd;
 	if (errno == ENOSYS || errno == EPERM || errno == ENAMETOOLONG)
@@ -90,7 +92,9 @@ int tt_fd_open_path(const char *path, int flags)
 
 int tt_fd_statx(int dir_fd, const char *name, struct statx *ret_stx)
 {
-	if (statx(dir_fd, name, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, ret_stx) < 0)
+	if (statx(dir_fd, name, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
+		    STATX_BASIC_STATS, ret_stx)
+		< 0)
 		return -errno;
 	return 0;
 }
@@ -124,7 +128,8 @@ ssize_t tt_fd_pread(int fd, void *buffer, size_t size, uint64_t offset, int rwf_
 	ssize_t n;
 
 	do {
-		n = rwf_flags ? preadv2(fd, &iov, 1, (off_t)offset, rwf_flags) : pread(fd, buffer, size, (off_t)offset);
+		n = rwf_flags ? preadv2(fd, &iov, 1, (off_t)offset, rwf_flags)
+			      : pread(fd, buffer, size, (off_t)offset);
 	} while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
 }
@@ -135,7 +140,8 @@ ssize_t tt_fd_pwrite(int fd, const void *buffer, size_t size, uint64_t offset, i
 	ssize_t n;
 
 	do {
-		n = rwf_flags ? pwritev2(fd, &iov, 1, (off_t)offset, rwf_flags) : pwrite(fd, buffer, size, (off_t)offset);
+		n = rwf_flags ? pwritev2(fd, &iov, 1, (off_t)offset, rwf_flags)
+			      : pwrite(fd, buffer, size, (off_t)offset);
 	} while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
 }

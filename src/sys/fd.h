@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Descriptors: opened one path component at a time, never through a symbolic link, never blocking on a fifo, without touching access
- * times where that is permitted; and calls that glibc 2.36 does not wrap.
+ * Descriptors: opened one path component at a time, never through a symbolic link, never blocking
+ * on a fifo, without touching access times where that is permitted; and calls that glibc 2.36 does
+ * not wrap.
  *
- * This is the one place that decides how a name becomes a descriptor, and so whether a link can lead out of the tree.
+ * This is the one place that decides how a name becomes a descriptor, and so whether a link can
+ * lead out of the tree.
  */
 #pragma once
 
@@ -30,22 +32,27 @@ static inline void tt_fd_closep(int *fd)
 
 #define TT_FD_AUTO __attribute__((cleanup(tt_fd_closep))) int
 
-/* Opens the directory `name` (one component, or "." ) in `dir_fd` for reading and as an anchor. Returns the descriptor or a negative
- * errno: -ENOTDIR or -ELOOP if it is something else by now. Any thread. */
+/* Opens the directory `name` (one component, or "." ) in `dir_fd` for reading and as an anchor.
+ * Returns the descriptor or a negative errno: -ENOTDIR or -ELOOP if it is something else by now.
+ * Any thread. */
 int tt_fd_open_dir(int dir_fd, const char *name);
 
-/* Opens a regular file for reading, O_NOATIME if permitted (owner or CAP_FOWNER; falls back silently). A fifo does not block.
- * Returns the descriptor or a negative errno. The caller looks at fstat: the type may have changed. Any thread. */
+/* Opens a regular file for reading, O_NOATIME if permitted (owner or CAP_FOWNER; falls back
+ * silently). A fifo does not block. Returns the descriptor or a negative errno. The caller looks at
+ * fstat: the type may have changed. Any thread. */
 int tt_fd_open_read(int dir_fd, const char *name);
 
-/* Opens a directory by a path of several components below `root_fd`, refusing links and anything outside (openat2 RESOLVE_BENEATH |
- * RESOLVE_NO_SYMLINKS, Linux 5.6; a component-wise walk where a seccomp filter denies it). Any thread. */
+/* Opens a directory by a path of several components below `root_fd`, refusing links and anything
+ * outside (openat2 RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS, Linux 5.6; a component-wise walk where a
+ * seccomp filter denies it). Any thread. */
 int tt_fd_open_beneath(int root_fd, const char *path);
 
-/* Opens a path as the user wrote it on the command line: links are followed, that is what was asked for. */
+/* Opens a path as the user wrote it on the command line: links are followed, that is what was asked
+ * for. */
 int tt_fd_open_path(const char *path, int flags);
 
-/* statx without synchronising with a server; links are not followed. Returns 0 or a negative errno. Any thread. */
+/* statx without synchronising with a server; links are not followed. Returns 0 or a negative errno.
+ * Any thread. */
 int tt_fd_statx(int dir_fd, const char *name, struct statx *ret_stx);
 
 /* Raises the soft limit of open descriptors to the hard one. Returns the limit now in force. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See probe.h. One unnamed file, a handful of system calls per question; each answer rests on what cachestat (or, where that does not know, mincore)
- * says afterwards. When nobody can count, an operation that the kernel accepts is not assumed to work.
+ * See probe.h. One unnamed file, a handful of system calls per question; each answer rests on what
+ * cachestat (or, where that does not know, mincore) says afterwards. When nobody can count, an
+ * operation that the kernel accepts is not assumed to work.
  */
 #include "sys/probe.h"
 
@@ -17,7 +18,7 @@
 #include "sys/residency.h"
 #include "sys/ring.h"
 
-#define PROBE_BYTES	 (256u << 10)
+#define PROBE_BYTES      (256u << 10)
 #define PROBE_FREE_BYTES (UINT64_C(64) << 20)
 
 static bool probe_count(int fd, enum tt_residency_method method, struct tt_residency *ret)
@@ -25,7 +26,8 @@ static bool probe_count(int fd, enum tt_residency_method method, struct tt_resid
 	return tt_residency_count(fd, method, 0, 0, ret) == 0;
 }
 
-/* RWF_DONTCACHE drops at the end of writeback, which for some file systems a kernel worker handles a moment later. */
+/* RWF_DONTCACHE drops at the end of writeback, which for some file systems a kernel worker handles
+ * a moment later. */
 static bool probe_becomes_empty(int fd, enum tt_residency_method method)
 {
 	struct tt_residency count;
@@ -47,7 +49,8 @@ static int probe_write(int fd, const char *data, int rwf_flags)
 
 static int probe_wait(int fd)
 {
-	unsigned flags = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+	unsigned flags =
+		SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
 
 	return sync_file_range(fd, 0, 0, flags) < 0 ? -errno : 0;
 }
@@ -58,7 +61,8 @@ static enum tt_probe_answer probe_answer(bool yes)
 }
 
 /* cachestat sees what was just written; sync_file_range cleans it; DONTNEED removes it. */
-static void probe_basics(int fd, enum tt_residency_method method, const char *data, struct tt_probe *probe)
+static void probe_basics(
+	int fd, enum tt_residency_method method, const char *data, struct tt_probe *probe)
 {
 	struct tt_residency count = {0};
 
@@ -72,11 +76,14 @@ static void probe_basics(int fd, enum tt_residency_method method, const char *da
 
 	probe->cachestat = probe_answer(counted && count.resident_pages > 0);
 	if (probe->cachestat == TT_PROBE_YES && count.dirty_pages + count.writeback_pages > 0) {
-		bool waited = probe_wait(fd) == 0 && probe_count(fd, TT_RESIDENCY_CACHESTAT, &count);
+		bool waited =
+			probe_wait(fd) == 0 && probe_count(fd, TT_RESIDENCY_CACHESTAT, &count);
 
-		probe->sync_file_range = probe_answer(waited && count.dirty_pages + count.writeback_pages == 0);
+		probe->sync_file_range =
+			probe_answer(waited && count.dirty_pages + count.writeback_pages == 0);
 	} else if (method == TT_RESIDENCY_MINCORE && probe->cachestat == TT_PROBE_NO && counted) {
-		/* overlayfs: the descriptor's own mapping is empty, for sync_file_range as for cachestat */
+		/* overlayfs: the descriptor's own mapping is empty, for sync_file_range as for
+		 * cachestat */
 		probe->sync_file_range = TT_PROBE_NO;
 	}
 	if (probe->sync_file_range != TT_PROBE_YES && fdatasync(fd) < 0)
@@ -91,20 +98,24 @@ static void probe_writeback(int fd, const char *data, struct tt_probe *probe)
 {
 	struct tt_residency count;
 
-	if (probe->sync_file_range != TT_PROBE_YES || probe->drop_clean != TT_PROBE_YES || probe_write(fd, data, 0) < 0)
+	if (probe->sync_file_range != TT_PROBE_YES || probe->drop_clean != TT_PROBE_YES
+		|| probe_write(fd, data, 0) < 0)
 		return;
-	if (sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE) < 0 || !probe_count(fd, TT_RESIDENCY_CACHESTAT, &count))
+	if (sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE) < 0
+		|| !probe_count(fd, TT_RESIDENCY_CACHESTAT, &count))
 		return;
 	if (count.writeback_pages == 0) /* the disk was faster than the question */
 		return;
 	tt_residency_drop(fd, 0, 0);
-	if (sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE) < 0 || !probe_count(fd, TT_RESIDENCY_CACHESTAT, &count))
+	if (sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE) < 0
+		|| !probe_count(fd, TT_RESIDENCY_CACHESTAT, &count))
 		return;
 	probe->drop_writeback = probe_answer(count.resident_pages == 0);
 	tt_residency_drop(fd, 0, 0);
 }
 
-static enum tt_probe_answer probe_dontcache_write(int fd, enum tt_residency_method method, const char *data)
+static enum tt_probe_answer probe_dontcache_write(
+	int fd, enum tt_residency_method method, const char *data)
 {
 	int r = probe_write(fd, data, TT_FD_DONTCACHE);
 
@@ -115,7 +126,8 @@ static enum tt_probe_answer probe_dontcache_write(int fd, enum tt_residency_meth
 	return probe_answer(probe_becomes_empty(fd, method));
 }
 
-static void probe_dontcache(int fd, enum tt_residency_method method, char *data, bool whole, struct tt_probe *probe)
+static void probe_dontcache(
+	int fd, enum tt_residency_method method, char *data, bool whole, struct tt_probe *probe)
 {
 	if (ftruncate(fd, 0) < 0)
 		return;
@@ -175,7 +187,8 @@ static int probe_file_system(int dir_fd, bool whole, struct tt_probe *probe)
 	memset(data, 0x5a, PROBE_BYTES);
 	probe_basics(fd, method, data, probe);
 	if (method == TT_RESIDENCY_NONE) {
-		probe->dontcache_read = probe->dontcache_write = probe->dontcache_overwrite = TT_PROBE_NO;
+		probe->dontcache_read = probe->dontcache_write = probe->dontcache_overwrite =
+			TT_PROBE_NO;
 	} else {
 		if (whole)
 			probe_writeback(fd, data, probe);

@@ -29,7 +29,8 @@ struct cachestat_result {
 	uint64_t nr_cache, nr_dirty, nr_writeback, nr_evicted, nr_recently_evicted;
 };
 
-static int residency_cachestat(int fd, uint64_t offset, uint64_t length, struct cachestat_result *ret)
+static int residency_cachestat(
+	int fd, uint64_t offset, uint64_t length, struct cachestat_result *ret)
 {
 	struct cachestat_range range = {.off = offset, .len = length};
 
@@ -94,7 +95,8 @@ size_t tt_residency_folio_bytes(void)
 	if (bytes == 0) {
 		FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "re");
 
-		if (!file || fscanf(file, "%zu", &bytes) != 1 || bytes < (2u << 20) || bytes > (1u << 30))
+		if (!file || fscanf(file, "%zu", &bytes) != 1 || bytes < (2u << 20)
+			|| bytes > (1u << 30))
 			bytes = 2u << 20;
 		if (file)
 			fclose(file);
@@ -115,7 +117,8 @@ static bool residency_may_mincore(int fd, const struct stat *st)
 }
 
 /* Counts by mincore in pieces, so that a huge sparse file does not need a huge vector. */
-static int residency_count_mincore(int fd, uint64_t offset, uint64_t length, struct tt_residency *ret)
+static int residency_count_mincore(
+	int fd, uint64_t offset, uint64_t length, struct tt_residency *ret)
 {
 	const uint64_t page = tt_residency_page_bytes(), piece_pages = 8192;
 	uint64_t bits[8192 / 64];
@@ -128,7 +131,8 @@ static int residency_count_mincore(int fd, uint64_t offset, uint64_t length, str
 		return 0;
 	if (!residency_may_mincore(fd, &st))
 		return -EPERM;
-	uint64_t end = length == 0 || offset + length > (uint64_t)st.st_size ? (uint64_t)st.st_size : offset + length;
+	uint64_t end = length == 0 || offset + length > (uint64_t)st.st_size ? (uint64_t)st.st_size
+									     : offset + length;
 
 	for (uint64_t at = offset / page * page; at < end; at += piece_pages * page) {
 		uint64_t pages = (end - at + page - 1) / page;
@@ -145,7 +149,8 @@ static int residency_count_mincore(int fd, uint64_t offset, uint64_t length, str
 	return 0;
 }
 
-int tt_residency_count(int fd, enum tt_residency_method method, uint64_t offset, uint64_t length, struct tt_residency *ret)
+int tt_residency_count(int fd, enum tt_residency_method method, uint64_t offset, uint64_t length,
+	struct tt_residency *ret)
 {
 	struct cachestat_result result;
 
@@ -176,7 +181,8 @@ int tt_residency_map(int fd, uint64_t offset, uint64_t pages, uint64_t *ret_bits
 	memset(ret_bits, 0, (pages + 63) / 64 * sizeof *ret_bits);
 	for (uint64_t done = 0; done < pages;) {
 		uint64_t count = pages - done < sizeof vector ? pages - done : sizeof vector;
-		void *map = mmap(NULL, count * page, PROT_READ, MAP_SHARED, fd, (off_t)(offset + done * page));
+		void *map = mmap(NULL, count * page, PROT_READ, MAP_SHARED, fd,
+			(off_t)(offset + done * page));
 
 		if (map == MAP_FAILED)
 			return -errno;

@@ -2,8 +2,9 @@
 /*
  * The only file that knows liburing. See ring.h.
  *
- * Reads and writes of regular files are sent to io-wq at once (IOSQE_ASYNC): an inline attempt would copy in the submitting thread, which is
- * meant to overlap with it, and buffered writes punt there anyway on ext4 (no FOP_BUFFER_WASYNC).
+ * Reads and writes of regular files are sent to io-wq at once (IOSQE_ASYNC): an inline attempt
+ * would copy in the submitting thread, which is meant to overlap with it, and buffered writes punt
+ * there anyway on ext4 (no FOP_BUFFER_WASYNC).
  */
 #include "sys/ring.h"
 
@@ -20,8 +21,8 @@
 struct tt_ring {
 	struct tt_ring_twin *twin; /* not NULL: everything goes there */
 	struct io_uring uring;
-	int wake_fd;		   /* eventfd; a read of it is always in flight, so that a wake is a completion */
-	uint64_t wake_count;	   /* where that read goes */
+	int wake_fd; /* eventfd; a read of it is always in flight, so that a wake is a completion */
+	uint64_t wake_count;       /* where that read goes */
 	unsigned depth, in_flight; /* in_flight does not count the read of wake_fd */
 	bool woken;
 };
@@ -31,7 +32,8 @@ static struct io_uring_sqe *ring_sqe(struct tt_ring *ring)
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->uring);
 
 	if (!sqe) {
-		/* The queue has room for depth + 1, so it only fills with entries that wait for the next enter. */
+		/* The queue has room for depth + 1, so it only fills with entries that wait for the
+		 * next enter. */
 		io_uring_submit(&ring->uring);
 		sqe = io_uring_get_sqe(&ring->uring);
 	}
@@ -51,8 +53,9 @@ static void ring_arm_wake(struct tt_ring *ring)
 static int ring_open(struct tt_ring *ring)
 {
 	static const unsigned flags[] = {
-		IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_CLAMP, /* 6.1 */
-		IORING_SETUP_CLAMP,							       /* 5.6 */
+		IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN
+			| IORING_SETUP_CLAMP, /* 6.1 */
+		IORING_SETUP_CLAMP,           /* 5.6 */
 	};
 	int r = -ENOSYS;
 
@@ -71,10 +74,10 @@ static int ring_check_operations(struct tt_ring *ring)
 {
 	struct io_uring_probe *probe = io_uring_get_probe_ring(&ring->uring);
 	bool all = probe && io_uring_opcode_supported(probe, IORING_OP_READ)
-		&& io_uring_opcode_supported(probe, IORING_OP_WRITE)
-		&& io_uring_opcode_supported(probe, IORING_OP_SYNC_FILE_RANGE)
-		&& io_uring_opcode_supported(probe, IORING_OP_FADVISE)
-		&& io_uring_opcode_supported(probe, IORING_OP_FSYNC);
+		   && io_uring_opcode_supported(probe, IORING_OP_WRITE)
+		   && io_uring_opcode_supported(probe, IORING_OP_SYNC_FILE_RANGE)
+		   && io_uring_opcode_supported(probe, IORING_OP_FADVISE)
+		   && io_uring_opcode_supported(probe, IORING_OP_FSYNC);
 
 	if (probe)
 		io_uring_free_probe(probe);
@@ -164,21 +167,24 @@ static void ring_prepare(struct io_uring_sqe *sqe, const struct tt_ring_request 
 {
 	switch (request->op) {
 	case TT_RING_READ:
-		io_uring_prep_read(sqe, request->fd, request->buffer, (unsigned)request->length, request->offset);
+		io_uring_prep_read(sqe, request->fd, request->buffer, (unsigned)request->length,
+			request->offset);
 		sqe->rw_flags = request->flags;
 		break;
 	case TT_RING_WRITE:
-		io_uring_prep_write(sqe, request->fd, request->buffer, (unsigned)request->length, request->offset);
+		io_uring_prep_write(sqe, request->fd, request->buffer, (unsigned)request->length,
+			request->offset);
 		sqe->rw_flags = request->flags;
 		break;
 	case TT_RING_SYNC_RANGE:
-		/* liburing 2.3 takes the length as unsigned: 4 GiB and more mean "to the end" here, which is what callers use. */
-		io_uring_prep_sync_file_range(
-			sqe, request->fd, (unsigned)request->length, request->offset, request->flags);
+		/* liburing 2.3 takes the length as unsigned: 4 GiB and more mean "to the end" here,
+		 * which is what callers use. */
+		io_uring_prep_sync_file_range(sqe, request->fd, (unsigned)request->length,
+			request->offset, request->flags);
 		break;
 	case TT_RING_DROP:
-		io_uring_prep_fadvise(
-			sqe, request->fd, request->offset, (off_t)request->length, POSIX_FADV_DONTNEED);
+		io_uring_prep_fadvise(sqe, request->fd, request->offset, (off_t)request->length,
+			POSIX_FADV_DONTNEED);
 		break;
 	case TT_RING_FSYNC:
 		io_uring_prep_fsync(sqe, request->fd, 0);
@@ -225,7 +231,8 @@ static int ring_pull(struct tt_ring *ring, bool wait, struct tt_ring_completion 
 				ring->woken = false;
 				return 0;
 			}
-			r = wait ? io_uring_submit_and_wait(&ring->uring, 1) : io_uring_submit(&ring->uring);
+			r = wait ? io_uring_submit_and_wait(&ring->uring, 1)
+				 : io_uring_submit(&ring->uring);
 			if (r < 0 && r != -EINTR && r != -EBUSY)
 				return r;
 			if (wait)
@@ -263,5 +270,6 @@ void tt_ring_wake(struct tt_ring *ring)
 	if (ring->twin)
 		tt_ring_twin_wake(ring->twin);
 	else if (write(ring->wake_fd, &one, sizeof one) < 0)
-		assert(errno == EAGAIN); /* the counter is full: somebody has woken it often enough */
+		assert(errno
+			== EAGAIN); /* the counter is full: somebody has woken it often enough */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A few threads that make the system calls which the ring would make, in the order of submission. Threads are started when there is more to do
- * than threads, up to the limit.
+ * A few threads that make the system calls which the ring would make, in the order of submission.
+ * Threads are started when there is more to do than threads, up to the limit.
  */
 #include "sys/ring_twin.h"
 
@@ -36,16 +36,18 @@ static int64_t twin_perform(const struct tt_ring_request *request)
 
 	switch (request->op) {
 	case TT_RING_READ:
-		return tt_fd_pread(request->fd, request->buffer, request->length, request->offset, request->flags);
+		return tt_fd_pread(request->fd, request->buffer, request->length, request->offset,
+			request->flags);
 	case TT_RING_WRITE:
-		return tt_fd_pwrite(request->fd, request->buffer, request->length, request->offset, request->flags);
+		return tt_fd_pwrite(request->fd, request->buffer, request->length, request->offset,
+			request->flags);
 	case TT_RING_SYNC_RANGE:
-		r = sync_file_range(
-			request->fd, (off_t)request->offset, (off_t)request->length, (unsigned)request->flags);
+		r = sync_file_range(request->fd, (off_t)request->offset, (off_t)request->length,
+			(unsigned)request->flags);
 		break;
 	case TT_RING_DROP:
-		return -posix_fadvise(
-			request->fd, (off_t)request->offset, (off_t)request->length, POSIX_FADV_DONTNEED);
+		return -posix_fadvise(request->fd, (off_t)request->offset, (off_t)request->length,
+			POSIX_FADV_DONTNEED);
 	case TT_RING_FSYNC:
 		r = fsync(request->fd);
 		break;
@@ -79,7 +81,8 @@ static void *twin_thread(void *argument)
 		pthread_mutex_lock(&twin->lock);
 		unsigned at = (twin->completion_head + twin->completion_count++) % twin->depth;
 
-		twin->completions[at] = (struct tt_ring_completion){.token = request.token, .result = result};
+		twin->completions[at] =
+			(struct tt_ring_completion){.token = request.token, .result = result};
 		pthread_cond_signal(&twin->ready);
 	}
 	pthread_mutex_unlock(&twin->lock);
@@ -100,8 +103,9 @@ int tt_ring_twin_new(unsigned depth, unsigned workers, struct tt_ring_twin **ret
 	pthread_cond_init(&twin->work, NULL);
 	pthread_cond_init(&twin->ready, NULL);
 	/* One thread now, so that a failure to start any is known here. */
-	int r = !twin->requests || !twin->completions ? ENOMEM
-						       : pthread_create(&twin->threads[0], NULL, twin_thread, twin);
+	int r = !twin->requests || !twin->completions
+			? ENOMEM
+			: pthread_create(&twin->threads[0], NULL, twin_thread, twin);
 
 	if (r != 0) {
 		tt_ring_twin_free(twin);

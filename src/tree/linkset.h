@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * -H: which names are one inode. The only thing of tiptoe's that grows with the tree, so it is small: an identity, the
- * leader's path, and who waits for it.
+ * -H: which names are one inode. The only thing of tiptoe's that grows with the tree, so it is
+ * small: an identity, the leader's path, and who waits for it.
  *
- * A group is led by the first of its names in rsync's order; the others (followers) are linked to it after it arrived. If the leader
- * fails, the next name leads.
+ * A group is led by the first of its names in rsync's order; the others (followers) are linked to
+ * it after it arrived. If the leader fails, the next name leads.
  */
 #pragma once
 
@@ -24,22 +24,26 @@ enum tt_linkset_state {
 int tt_linkset_new(struct tt_linkset **ret_set);
 void tt_linkset_free(struct tt_linkset *set); /* accepts NULL; frees all groups */
 
-/* Looks up the group of an inode. A new group, or one in state FAILED, gets `path` (copied; relative to the destination root) as its leader and becomes PENDING:
- * returns 1, the caller leads. Otherwise returns 0, the caller follows. Or -ENOMEM. Planner thread in deterministic order. */
-int tt_linkset_enter(struct tt_linkset *set, uint32_t dev_major, uint32_t dev_minor, uint64_t ino, const char *path,
-	struct tt_linkset_group **ret_group);
+/* Looks up the group of an inode. A new group, or one in state FAILED, gets `path` (copied;
+ * relative to the destination root) as its leader and becomes PENDING: returns 1, the caller leads.
+ * Otherwise returns 0, the caller follows. Or -ENOMEM. Planner thread in deterministic order. */
+int tt_linkset_enter(struct tt_linkset *set, uint32_t dev_major, uint32_t dev_minor, uint64_t ino,
+	const char *path, struct tt_linkset_group **ret_group);
 
 /* The leader's path; valid until the leadership changes. */
 const char *tt_linkset_leader(const struct tt_linkset_group *group);
 
-/* Registers a follower to be handed back when the leader's fate is known. `follower` is the caller's pointer. Returns 0 and keeps it while PENDING; returns
- * 1 + state without keeping it otherwise; or -ENOMEM. Any thread. */
+/* Registers a follower to be handed back when the leader's fate is known. `follower` is the
+ * caller's pointer. Returns 0 and keeps it while PENDING; returns 1 + state without keeping it
+ * otherwise; or -ENOMEM. Any thread. */
 int tt_linkset_follow(struct tt_linkset *set, struct tt_linkset_group *group, void *follower);
 
-/* Sets the state after PENDING and takes the list of waiting followers, in the order they registered: *ret_followers is a malloc'd array (the caller frees it) of
- * *ret_count pointers. Any thread. */
-void tt_linkset_settle(struct tt_linkset *set, struct tt_linkset_group *group, enum tt_linkset_state state, void ***ret_followers,
-	unsigned *ret_count);
+/* Sets the state after PENDING and takes the list of waiting followers, in the order they
+ * registered: *ret_followers is a malloc'd array (the caller frees it) of *ret_count pointers. Any
+ * thread. */
+void tt_linkset_settle(struct tt_linkset *set, struct tt_linkset_group *group,
+	enum tt_linkset_state state, void ***ret_followers, unsigned *ret_count);
 
-/* Makes `path` the leader of a group whose leader failed; state becomes PENDING. Returns 0 or -ENOMEM. */
+/* Makes `path` the leader of a group whose leader failed; state becomes PENDING. Returns 0 or
+ * -ENOMEM. */
 int tt_linkset_promote(struct tt_linkset *set, struct tt_linkset_group *group, const char *path);

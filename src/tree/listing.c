@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See listing.h. The order of reading is the directory's own: sorting by inode number before statx was measured and changes nothing on
- * the disks at hand.
+ * See listing.h. The order of reading is the directory's own: sorting by inode number before statx
+ * was measured and changes nothing on the disks at hand.
  */
 #include "tree/listing.h"
 
@@ -16,7 +16,9 @@
 #include "sys/fd.h"
 #include "tree/filter.h"
 
-enum { LISTING_BUFFER_BYTES = 32768 };
+enum {
+	LISTING_BUFFER_BYTES = 32768
+};
 
 static struct tt_entry *listing_append(struct tt_listing *listing, const char *name)
 {
@@ -44,7 +46,8 @@ static bool listing_is_dot(const char *name)
 	return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
 }
 
-static bool listing_is_excluded(const struct tt_listing_options *options, const char *name, bool is_dir)
+static bool listing_is_excluded(
+	const struct tt_listing_options *options, const char *name, bool is_dir)
 {
 	char path[PATH_MAX + NAME_MAX + 2];
 
@@ -75,7 +78,8 @@ static int listing_read_link(struct tt_listing *listing, int dir_fd, struct tt_e
 	return entry->link ? 0 : -ENOMEM;
 }
 
-static int listing_stat(struct tt_listing *listing, int dir_fd, struct tt_entry *entry, bool read_links)
+static int listing_stat(
+	struct tt_listing *listing, int dir_fd, struct tt_entry *entry, bool read_links)
 {
 	struct statx stx;
 	int r = tt_fd_statx(dir_fd, entry->name, &stx);
@@ -88,8 +92,9 @@ static int listing_stat(struct tt_listing *listing, int dir_fd, struct tt_entry 
 	return r;
 }
 
-static int listing_take_name(struct tt_listing *listing, int dir_fd, unsigned layer, const struct tt_fd_dirent *dirent,
-	const struct tt_listing_options *options, const struct tt_listing_problem *problem)
+static int listing_take_name(struct tt_listing *listing, int dir_fd, unsigned layer,
+	const struct tt_fd_dirent *dirent, const struct tt_listing_options *options,
+	const struct tt_listing_problem *problem)
 {
 	/* Filtered before statx where the type is known: an excluded tree costs nothing. */
 	bool type_known = dirent->type != DT_UNKNOWN;
@@ -114,8 +119,8 @@ static int listing_take_name(struct tt_listing *listing, int dir_fd, unsigned la
 	return 0;
 }
 
-int tt_listing_read_source(struct tt_listing *listing, int dir_fd, unsigned layer, const struct tt_listing_options *options,
-	const struct tt_listing_problem *problem)
+int tt_listing_read_source(struct tt_listing *listing, int dir_fd, unsigned layer,
+	const struct tt_listing_options *options, const struct tt_listing_problem *problem)
 {
 	char buffer[LISTING_BUFFER_BYTES] __attribute__((aligned(8)));
 	ssize_t got;
@@ -136,7 +141,8 @@ int tt_listing_read_source(struct tt_listing *listing, int dir_fd, unsigned laye
 	return (int)got;
 }
 
-int tt_listing_add(struct tt_listing *listing, int dir_fd, const char *name, unsigned layer, bool read_links)
+int tt_listing_add(
+	struct tt_listing *listing, int dir_fd, const char *name, unsigned layer, bool read_links)
 {
 	struct tt_entry *entry = listing_append(listing, name);
 
@@ -174,7 +180,8 @@ int tt_listing_read_names(struct tt_listing *listing, int dir_fd)
 			entry->flags = TT_ENTRY_TYPE_ONLY;
 			entry->mode = DTTOIF(dirent->type);
 			entry->ino = dirent->ino;
-			if (dirent->type == DT_UNKNOWN && listing_stat(listing, dir_fd, entry, false) < 0)
+			if (dirent->type == DT_UNKNOWN
+				&& listing_stat(listing, dir_fd, entry, false) < 0)
 				listing->count--;
 		}
 	}
@@ -203,7 +210,8 @@ void tt_listing_sort(struct tt_listing *listing)
 	for (unsigned i = 0; i < listing->count; i++) {
 		struct tt_entry *entry = &listing->entries[i];
 
-		if (kept > 0 && !tt_entry_is_dir(entry) && strcmp(listing->entries[kept - 1].name, entry->name) == 0)
+		if (kept > 0 && !tt_entry_is_dir(entry)
+			&& strcmp(listing->entries[kept - 1].name, entry->name) == 0)
 			continue;
 		listing->entries[kept++] = *entry;
 	}
@@ -216,10 +224,12 @@ struct tt_entry *tt_listing_find(const struct tt_listing *names, const char *nam
 
 	if (names->count == 0)
 		return NULL;
-	return bsearch(&key, names->entries, names->count, sizeof *names->entries, listing_compare_names);
+	return bsearch(
+		&key, names->entries, names->count, sizeof *names->entries, listing_compare_names);
 }
 
-int tt_listing_match(struct tt_listing *source, struct tt_listing *destination, int destination_fd, bool read_links)
+int tt_listing_match(struct tt_listing *source, struct tt_listing *destination, int destination_fd,
+	bool read_links)
 {
 	int result = 0;
 
@@ -229,7 +239,8 @@ int tt_listing_match(struct tt_listing *source, struct tt_listing *destination, 
 
 		if (!twin)
 			continue;
-		int r = listing_stat(destination, destination_fd, twin, read_links && S_ISLNK(entry->mode));
+		int r = listing_stat(
+			destination, destination_fd, twin, read_links && S_ISLNK(entry->mode));
 
 		if (r == -ENOENT) /* gone meanwhile: as if it had never been there */
 			continue;

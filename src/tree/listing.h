@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names of one directory: read with getdents, looked at with one statx each, sorted in rsync's order.
+ * The names of one directory: read with getdents, looked at with one statx each, sorted in rsync's
+ * order.
  *
  * A listing belongs to one thread at a time. Names and link targets live in its arena.
  */
@@ -23,34 +24,42 @@ struct tt_listing {
 
 struct tt_listing_options {
 	const struct tt_filter *filter; /* excluded names are left out; may be NULL */
-	const char *path;		/* of the directory, relative to the root of the transfer, "" for the root itself */
-	bool read_links;		/* fill in targets of symbolic links */
+	const char *path; /* of the directory, relative to the root of the transfer, "" for the root
+			     itself */
+	bool read_links;  /* fill in targets of symbolic links */
 };
 
 /* What went wrong with one name; the listing goes on. */
 struct tt_listing_problem {
-	void (*report)(void *context, const char *name, int error); /* name NULL: the directory itself */
+	void (*report)(
+		void *context, const char *name, int error); /* name NULL: the directory itself */
 	void *context;
 };
 
-/* Appends the names of the open source directory `dir_fd` with their statx, as layer `layer`. Names that vanish between getdents and statx are
- * reported with -ENOENT and left out. Returns 0, or a negative errno if reading stopped early (what was read is kept). */
-int tt_listing_read_source(struct tt_listing *listing, int dir_fd, unsigned layer, const struct tt_listing_options *options,
-	const struct tt_listing_problem *problem);
+/* Appends the names of the open source directory `dir_fd` with their statx, as layer `layer`. Names
+ * that vanish between getdents and statx are reported with -ENOENT and left out. Returns 0, or a
+ * negative errno if reading stopped early (what was read is kept). */
+int tt_listing_read_source(struct tt_listing *listing, int dir_fd, unsigned layer,
+	const struct tt_listing_options *options, const struct tt_listing_problem *problem);
 
 /* Adds one entry by name (a source named on the command line). Returns 0 or a negative errno. */
-int tt_listing_add(struct tt_listing *listing, int dir_fd, const char *name, unsigned layer, bool read_links);
+int tt_listing_add(
+	struct tt_listing *listing, int dir_fd, const char *name, unsigned layer, bool read_links);
 
-/* Reads the names of a destination directory: types only, sorted by name for tt_listing_find(). Returns as above. */
+/* Reads the names of a destination directory: types only, sorted by name for tt_listing_find().
+ * Returns as above. */
 int tt_listing_read_names(struct tt_listing *listing, int dir_fd);
 
-/* Sorts in rsync's order and removes duplicates: of equal names the one from the lowest layer stays, directories of higher layers are kept behind it when the
- * first is a directory too (their contents are merged). */
+/* Sorts in rsync's order and removes duplicates: of equal names the one from the lowest layer
+ * stays, directories of higher layers are kept behind it when the first is a directory too (their
+ * contents are merged). */
 void tt_listing_sort(struct tt_listing *listing);
 
-/* Pairs the sorted source listing with the destination's names: statx for names that both have, twin on both sides; targets of links are compared.
- * Returns 0 or a negative errno of one of the statx (the others are done). */
-int tt_listing_match(struct tt_listing *source, struct tt_listing *destination, int destination_fd, bool read_links);
+/* Pairs the sorted source listing with the destination's names: statx for names that both have,
+ * twin on both sides; targets of links are compared. Returns 0 or a negative errno of one of the
+ * statx (the others are done). */
+int tt_listing_match(struct tt_listing *source, struct tt_listing *destination, int destination_fd,
+	bool read_links);
 
 /* The entry with this name in a listing made by tt_listing_read_names(), or NULL. */
 struct tt_entry *tt_listing_find(const struct tt_listing *names, const char *name);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Atomic arrival: content is written into a temporary beside the final name, and the name changes hands in one rename.
+ * Atomic arrival: content is written into a temporary beside the final name, and the name changes
+ * hands in one rename.
  *
- * A temporary is called `.NAME.tt-XXXXXX` (NAME cut so that the whole fits NAME_MAX; X from A-Za-z0-9), is created with O_EXCL and mode 0600, and is locked (flock,
- * exclusive) as long as the run that made it lives: the kernel drops the lock with the last descriptor, kill -9 included. A later run that
- * meets such a name in a directory that it writes to removes it if it can take the lock, and only then.
+ * A temporary is called `.NAME.tt-XXXXXX` (NAME cut so that the whole fits NAME_MAX; X from
+ * A-Za-z0-9), is created with O_EXCL and mode 0600, and is locked (flock, exclusive) as long as the
+ * run that made it lives: the kernel drops the lock with the last descriptor, kill -9 included. A
+ * later run that meets such a name in a directory that it writes to removes it if it can take the
+ * lock, and only then.
  */
 #pragma once
 
@@ -13,20 +16,25 @@
 
 #define TT_STAGE_NAME_SIZE 256 /* NAME_MAX + 1 */
 
-/* Creates and locks a temporary for `name` in `dir_fd`. `ret_temp` (TT_STAGE_NAME_SIZE bytes) gets its name. The caller owns
- * *ret_fd (O_RDWR | O_CLOEXEC). Tries again on a collision. Any thread. Returns 0 or a negative errno. */
+/* Creates and locks a temporary for `name` in `dir_fd`. `ret_temp` (TT_STAGE_NAME_SIZE bytes) gets
+ * its name. The caller owns *ret_fd (O_RDWR | O_CLOEXEC). Tries again on a collision. Any thread.
+ * Returns 0 or a negative errno. */
 int tt_stage_create(int dir_fd, const char *name, char *ret_temp, int *ret_fd);
 
-/* A temporary name for something that is not opened (symbolic link, device). Not created. Random; the caller tries again on EEXIST. */
+/* A temporary name for something that is not opened (symbolic link, device). Not created. Random;
+ * the caller tries again on EEXIST. */
 void tt_stage_name(const char *name, char *ret_temp);
 
-/* Gives the temporary its final name, replacing what is there. Handles the rename that does nothing because both names are links to one inode
- * (rename(2)) by removing the temporary. Returns 0 or a negative errno; the temporary is still there after a failure. Any thread. */
+/* Gives the temporary its final name, replacing what is there. Handles the rename that does nothing
+ * because both names are links to one inode (rename(2)) by removing the temporary. Returns 0 or a
+ * negative errno; the temporary is still there after a failure. Any thread. */
 int tt_stage_arrive(int dir_fd, const char *temp, const char *name);
 
 /* Whether `name` has the form of a temporary. Any thread. */
 bool tt_stage_is_temporary(const char *name);
 
-/* Removes a temporary of a dead run. Only a regular file or symbolic link or other non-directory of that form; a regular file only if its lock can be taken (it is looked at again
- * after locking: same inode under the name). Returns 0 if it was removed or is gone, 1 if it is in use, or a negative errno. Any thread. */
+/* Removes a temporary of a dead run. Only a regular file or symbolic link or other non-directory of
+ * that form; a regular file only if its lock can be taken (it is looked at again after locking:
+ * same inode under the name). Returns 0 if it was removed or is gone, 1 if it is in use, or a
+ * negative errno. Any thread. */
 int tt_stage_sweep(int dir_fd, const char *name);
