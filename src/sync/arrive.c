@@ -28,12 +28,6 @@ static const char *arrive_name(const struct tt_arrival *arrival)
 					      : arrival->wanted->name;
 }
 
-static void arrive_count(struct tt_worker *worker, const struct tt_arrival *arrival)
-{
-	worker->stats.literal_bytes += arrival->literal_bytes;
-	atomic_fetch_add(&worker->engine->files_done, 1);
-}
-
 /* The verdict is in: the new content gets the name, or nobody will ever see it. */
 static bool arrive_rename(struct tt_worker *worker, struct tt_arrival *arrival)
 {
@@ -87,7 +81,7 @@ static bool arrive_one(
 	arrive_drop(worker, arrival, volume, good);
 	tt_fd_close(arrival->paced.fd);
 	if (good)
-		arrive_count(worker, arrival);
+		worker->stats.literal_bytes += arrival->literal_bytes;
 	tt_arrive_free(arrival);
 	if (good && group)
 		tt_apply_settle_group(worker, group, true);

@@ -467,6 +467,7 @@ void tt_engine_stats(const struct tt_engine *engine, struct tt_engine_stats *ret
 	stats->pages_left = engine->cache_stats.left;
 	stats->pages_kept_hot = engine->cache_stats.kept_hot;
 	stats->files_unknown = engine->cache_stats.files_unknown;
+	stats->list_ns = atomic_load(&engine->list_ns);
 	stats->errors = atomic_load(&engine->errors);
 	stats->vanished = atomic_load(&engine->vanished);
 	tt_volume_report((struct tt_engine *)engine, stats);

@@ -75,6 +75,7 @@ void tt_finish_release(struct tt_worker *worker, struct tt_dir *dir, unsigned co
 	struct tt_engine *engine = worker->engine;
 	struct tt_listing source = {0}, destination = {0};
 
+	atomic_fetch_add(&engine->files_done, count);
 	pthread_mutex_lock(&engine->lock);
 	dir->changed = dir->changed || changed;
 	dir->jobs -= count;

@@ -204,11 +204,36 @@ static void lister_make_children(struct tt_engine *engine, struct tt_dir *dir)
 	}
 }
 
+/* rsync neither shows nor sets a group that an ordinary user may not give. */
+static void lister_mark_groups(const struct tt_engine *engine, struct tt_listing *listing)
+{
+	uint32_t last_gid = 0;
+	bool known = false, may = true;
+
+	if (!engine->policy.plan.group || engine->policy.plan.is_super)
+		return;
+	for (unsigned i = 0; i < listing->count; i++) {
+		struct tt_entry *entry = &listing->entries[i];
+
+		if (!known || entry->gid != last_gid)
+			may = tt_meta_may_give_group(entry->gid);
+		known = true;
+		last_gid = entry->gid;
+		if (!may)
+			entry->flags |= TT_ENTRY_SKIP_GROUP;
+	}
+}
+
 static void lister_enter_listed(struct tt_engine *engine, struct tt_dir *dir)
 {
 	pthread_mutex_lock(&engine->lock);
 	dir->state = TT_DIR_LISTED;
 	dir->pending += dir->child_count;
+	engine->unlisted += dir->child_count;
+	if (--engine->unlisted == 0 && engine->copying_pass) {
+		atomic_store(&engine->list_ns, tt_engine_now_ns() - engine->start_ns);
+		atomic_store(&engine->listing_complete, true);
+	}
 	dir->entries_ahead = dir->source.count + dir->destination.count + 1;
 	engine->entries_ahead += dir->entries_ahead;
 	for (unsigned i = 0; i < dir->child_count; i++) {
@@ -233,6 +258,7 @@ void tt_lister_run(struct tt_engine *engine, struct tt_worker *worker, struct tt
 	lister_read(engine, dir);
 	if (engine->policy.plan.checksum && engine->copying_pass)
 		tt_compare_listing(engine, worker, dir);
+	lister_mark_groups(engine, &dir->source);
 	lister_make_children(engine, dir);
 	uint64_t bytes = 0;
 

@@ -35,9 +35,14 @@ static void planner_await_listing(struct tt_engine *engine, struct tt_dir *dir, 
 	while (!mine && dir->state != TT_DIR_LISTED)
 		tt_engine_wait_plan(engine);
 	pthread_mutex_unlock(&engine->lock);
-	if (mine && skip)
+	if (mine && skip) {
+		pthread_mutex_lock(&engine->lock);
 		dir->state = TT_DIR_LISTED;
-	else if (mine)
+		engine->unlisted--;
+		pthread_mutex_unlock(&engine->lock);
+		return;
+	}
+	if (mine)
 		tt_lister_run(engine, &engine->workers[engine->worker_count], dir);
 }
 
@@ -176,6 +181,7 @@ static void planner_walk(struct tt_engine *engine, struct tt_dir *dir, bool skip
 void tt_planner_walk(struct tt_engine *engine, struct tt_dir *root)
 {
 	engine->root_finished = false;
+	engine->unlisted = 1;
 	planner_walk(engine, root, false);
 	pthread_mutex_lock(&engine->lock);
 	while (!engine->root_finished)

@@ -269,30 +269,44 @@ static bool entries_make_way(struct planner_entries *entries, struct tt_task *ta
 	return false;
 }
 
-static void entries_plan(struct planner_entries *entries, const struct tt_entry *wanted)
+/* What needs no task is done already, as far as progress goes; what is not copied is no content to
+ * wait for. */
+static void entries_count_progress(
+	struct tt_engine *engine, const struct tt_task *task, bool has_task)
 {
+	if (!has_task)
+		atomic_fetch_add(&engine->files_done, 1);
+	if (S_ISREG(task->wanted->mode) && (!has_task || task->action.kind != TT_PLAN_COPY))
+		atomic_fetch_sub(&engine->bytes_known, task->wanted->size_bytes);
+}
+
+/* Returns whether a task was made of it. */
+static bool entries_plan(struct planner_entries *entries, struct tt_task *task)
+{
+	const struct tt_entry *wanted = task->wanted;
 	struct tt_engine *engine = entries->engine;
 	struct tt_dir *dir = entries->dir;
-	struct tt_task task = {.wanted = wanted};
 
 	if (wanted->twin != TT_ENTRY_NONE)
-		task.existing = &dir->destination.entries[wanted->twin];
-	tt_plan_entry(&engine->policy.plan, wanted, task.existing, &task.action);
-	bool skipped = task.action.kind == TT_PLAN_SKIP || task.action.kind == TT_PLAN_SKIP_NONREG;
+		task->existing = &dir->destination.entries[wanted->twin];
+	tt_plan_entry(&engine->policy.plan, wanted, task->existing, &task->action);
+	bool skipped =
+		task->action.kind == TT_PLAN_SKIP || task->action.kind == TT_PLAN_SKIP_NONREG;
 
 	if (engine->policy.plan.hard_links && wanted->nlink > 1 && !skipped
-		&& entries_hard_link(entries, &task))
-		return;
-	if (task.action.kind == TT_PLAN_SKIP)
-		return;
-	if (!entries_make_way(entries, &task))
-		return;
-	entries_count(engine, wanted, &task.action);
-	tt_planner_tell(engine, dir, wanted->name, wanted, &task.action, NULL);
-	if (engine->policy.dry_run || task.action.kind == TT_PLAN_KEEP
-		|| task.action.kind == TT_PLAN_SKIP_NONREG)
-		return;
-	entries_add_task(entries, &task);
+		&& entries_hard_link(entries, task))
+		return task->action.kind != TT_PLAN_KEEP;
+	if (task->action.kind == TT_PLAN_SKIP)
+		return false;
+	if (!entries_make_way(entries, task))
+		return false;
+	entries_count(engine, wanted, &task->action);
+	tt_planner_tell(engine, dir, wanted->name, wanted, &task->action, NULL);
+	if (engine->policy.dry_run || task->action.kind == TT_PLAN_KEEP
+		|| task->action.kind == TT_PLAN_SKIP_NONREG)
+		return false;
+	entries_add_task(entries, task);
+	return true;
 }
 
 /* The name of a single file at the destination is not its own: its twin is found here. */
@@ -329,8 +343,12 @@ void tt_planner_entries(struct tt_engine *engine, struct tt_dir *dir)
 		const struct tt_entry *wanted = &dir->source.entries[i];
 
 		if (!tt_entry_is_dir(wanted)) {
+			struct tt_task task = {.wanted = wanted};
+
 			entries_count_seen(engine, wanted);
-			entries_plan(&entries, wanted);
+			bool has_task = entries_plan(&entries, &task);
+
+			entries_count_progress(engine, &task, has_task);
 		} else if (!engine->policy.plan.recursive) {
 			const struct tt_plan_action action = {.kind = TT_PLAN_SKIP_DIR};
 

@@ -159,6 +159,7 @@ struct tt_engine {
 	_Atomic uint64_t errors, vanished;
 	_Atomic uint64_t files_known, files_done, bytes_known, bytes_done;
 	_Atomic bool listing_complete;
+	_Atomic uint64_t list_ns; /* until then */
 
 	/* Taken by a worker that tries a file alone on a full disk; before `lock`. */
 	pthread_mutex_t space_lock;
@@ -179,6 +180,7 @@ struct tt_engine {
 	unsigned idle_workers;
 	bool plan_waits;      /* the engine thread sleeps on plan_ready */
 	unsigned batches_out; /* submitted, not yet arrived */
+	unsigned unlisted;    /* directories known and not yet listed */
 	unsigned tasks_out;   /* planned and not done */
 	bool no_more_work, root_finished;
 	struct tt_volume *volumes;
