@@ -80,9 +80,10 @@ static void arrive_one(
 		unlinkat(dir->destination_fd, arrival->temp, 0);
 	arrive_drop(worker, arrival, volume, good);
 	tt_fd_close(arrival->paced.fd);
+	if (good)
+		arrive_count(worker, arrival);
 	tt_arrive_free(arrival);
 	if (good) {
-		arrive_count(worker, arrival);
 		if (group)
 			tt_apply_settle_group(worker, group, true);
 		tt_finish_release(worker, dir, true);
