@@ -422,8 +422,9 @@ void tt_pacer_free(struct tt_pacer *pacer)
 		return;
 	pthread_mutex_lock(&pacer->lock);
 	pacer->ending = true;
-	pthread_mutex_unlock(&pacer->lock);
+	/* With the lock held: once the thread has seen `ending`, the ring is gone. */
 	tt_ring_wake(pacer->ring);
+	pthread_mutex_unlock(&pacer->lock);
 	pthread_join(pacer->thread, NULL);
 	tt_pacer_budget_deinit(&pacer->budget);
 	pthread_mutex_destroy(&pacer->lock);
