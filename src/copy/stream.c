@@ -42,7 +42,7 @@ struct tt_stream {
 	struct tt_copy_worker *worker;
 	struct tt_copy_result *result;
 	struct tt_extents extents;
-	uint64_t chunk_bytes; /* less than a chunk holds if the budget is small */
+	uint64_t chunk_bytes;                   /* less than a chunk holds if the budget is small */
 	uint64_t next_read, next_write, oldest; /* counts of chunks */
 	unsigned writes;                        /* in flight */
 	bool no_more;                           /* nothing left to read */
