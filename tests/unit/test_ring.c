@@ -73,27 +73,24 @@ static void test_what_is_written_is_read(void **state)
 	int fd = sample_open(&fixture->scratch, "file");
 
 	sample_fill(out, 4096, sizeof out);
-	assert_int_equal(perform(fixture->ring,
-				 (struct tt_ring_request){.op = TT_RING_WRITE,
-					 .fd = fd,
-					 .buffer = out,
-					 .offset = 4096,
-					 .length = sizeof out}),
+	assert_int_equal(perform(fixture->ring, (struct tt_ring_request){.op = TT_RING_WRITE,
+							.fd = fd,
+							.buffer = out,
+							.offset = 4096,
+							.length = sizeof out}),
 		sizeof out);
-	assert_int_equal(perform(fixture->ring,
-				 (struct tt_ring_request){.op = TT_RING_READ,
-					 .fd = fd,
-					 .buffer = in,
-					 .offset = 8192,
-					 .length = sizeof in}),
+	assert_int_equal(perform(fixture->ring, (struct tt_ring_request){.op = TT_RING_READ,
+							.fd = fd,
+							.buffer = in,
+							.offset = 8192,
+							.length = sizeof in}),
 		4096);
 	assert_memory_equal(in, out + 4096, 4096);
-	assert_int_equal(perform(fixture->ring,
-				 (struct tt_ring_request){.op = TT_RING_READ,
-					 .fd = fd,
-					 .buffer = in,
-					 .offset = 12288,
-					 .length = 1}),
+	assert_int_equal(perform(fixture->ring, (struct tt_ring_request){.op = TT_RING_READ,
+							.fd = fd,
+							.buffer = in,
+							.offset = 12288,
+							.length = 1}),
 		0);
 	(void)close(fd);
 }
@@ -105,15 +102,13 @@ static void test_a_synced_range_is_clean_and_can_be_dropped(void **state)
 
 	sample_write(fd, 0, SAMPLE_MIB);
 	assert_int_equal(sample_count_resident(fd), 256);
-	assert_int_equal(perform(fixture->ring,
-				 (struct tt_ring_request){.op = TT_RING_SYNC_RANGE,
-					 .fd = fd,
-					 .flags = SYNC_FILE_RANGE_WRITE}),
+	assert_int_equal(perform(fixture->ring, (struct tt_ring_request){.op = TT_RING_SYNC_RANGE,
+							.fd = fd,
+							.flags = SYNC_FILE_RANGE_WRITE}),
 		0);
-	assert_int_equal(perform(fixture->ring,
-				 (struct tt_ring_request){.op = TT_RING_SYNC_RANGE,
-					 .fd = fd,
-					 .flags = SYNC_FILE_RANGE_WAIT_BEFORE}),
+	assert_int_equal(perform(fixture->ring, (struct tt_ring_request){.op = TT_RING_SYNC_RANGE,
+							.fd = fd,
+							.flags = SYNC_FILE_RANGE_WAIT_BEFORE}),
 		0);
 	assert_int_equal(
 		perform(fixture->ring, (struct tt_ring_request){.op = TT_RING_DROP, .fd = fd}), 0);
@@ -129,11 +124,10 @@ static void test_only_the_range_is_dropped(void **state)
 
 	for (unsigned i = 0; i < 64; i++)
 		sample_touch(fd, i);
-	assert_int_equal(perform(fixture->ring,
-				 (struct tt_ring_request){.op = TT_RING_DROP,
-					 .fd = fd,
-					 .offset = 16 * SAMPLE_PAGE,
-					 .length = 16 * SAMPLE_PAGE}),
+	assert_int_equal(perform(fixture->ring, (struct tt_ring_request){.op = TT_RING_DROP,
+							.fd = fd,
+							.offset = 16 * SAMPLE_PAGE,
+							.length = 16 * SAMPLE_PAGE}),
 		0);
 	assert_int_equal(sample_count_resident(fd), 48);
 	assert_true(sample_is_resident(fd, 15));
@@ -165,21 +159,19 @@ static void test_errors_are_negative_errnos(void **state)
 	char byte = 0;
 
 	for (unsigned i = 0; i < sizeof ops / sizeof *ops; i++) {
-		assert_int_equal(perform(fixture->ring,
-					 (struct tt_ring_request){.op = ops[i],
-						 .fd = -1,
-						 .buffer = &byte,
-						 .length = 1}),
+		assert_int_equal(
+			perform(fixture->ring,
+				(struct tt_ring_request){
+					.op = ops[i], .fd = -1, .buffer = &byte, .length = 1}),
 			-EBADF);
 	}
 	scratch_write(&fixture->scratch, "file", "text");
 	int fd = openat(fixture->scratch.fd, "file", O_RDONLY | O_CLOEXEC);
 
-	assert_int_equal(perform(fixture->ring,
-				 (struct tt_ring_request){.op = TT_RING_WRITE,
-					 .fd = fd,
-					 .buffer = &byte,
-					 .length = 1}),
+	assert_int_equal(
+		perform(fixture->ring,
+			(struct tt_ring_request){
+				.op = TT_RING_WRITE, .fd = fd, .buffer = &byte, .length = 1}),
 		-EBADF);
 	(void)close(fd);
 }
@@ -307,7 +299,8 @@ static void test_an_operation_may_sleep_and_is_not_waited_for(void **state)
 
 	assert_int_equal(tt_ring_submit(fixture->ring, &slow), 0);
 	assert_int_equal(tt_ring_wait(fixture->ring, false, &completion), 0);
-	struct tt_ring_request quick = {.op = TT_RING_DROP, .fd = fixture->scratch.fd, .token = &byte};
+	struct tt_ring_request quick = {
+		.op = TT_RING_DROP, .fd = fixture->scratch.fd, .token = &byte};
 
 	assert_int_equal(tt_ring_submit(fixture->ring, &quick), 0);
 	assert_int_equal(tt_ring_wait(fixture->ring, true, &completion), 1);
@@ -367,10 +360,10 @@ static void test_nothing_is_left_open(void **state)
 	assert_int_equal(sample_open_fds(), before);
 }
 
-#define BOTH(test)                                                                                 \
-	{#test " (ring)", test, set_up_uring, tear_down, NULL},                                    \
-	{                                                                                          \
-		#test " (twin)", test, set_up_twin, tear_down, NULL                                \
+#define BOTH(test)                                                  \
+	{#test " (ring)", test, set_up_uring, tear_down, NULL},     \
+	{                                                           \
+#test " (twin)", test, set_up_twin, tear_down, NULL \
 	}
 
 int main(void)
