@@ -60,41 +60,6 @@ static void neutral_look(struct tt_neutral_reader *reader, uint64_t number)
 		segment->found = TT_NEUTRAL_FOUND_ALL;
 }
 
-void tt_neutral_reader_begin(struct tt_neutral_reader *reader, int fd, uint64_t size_bytes,
-	enum tt_cache_mode mode, struct tt_neutral_fs *fs, struct tt_neutral_stats *stats)
-{
-	reader->fd = fd;
-	reader->fs = fs;
-	reader->stats = stats;
-	reader->mode = mode;
-	reader->size_bytes = size_bytes;
-	reader->looked_bytes = 0;
-	reader->dropped_bytes = 0;
-	reader->active = mode != TT_CACHE_KEEP && fs->method != TT_RESIDENCY_NONE && size_bytes > 0;
-	reader->unknown = false;
-	reader->all_ours = true;
-	reader->left_pages = 0;
-	tt_neutral_reader_ahead(reader, 0);
-}
-
-void tt_neutral_reader_ahead(struct tt_neutral_reader *reader, uint64_t offset)
-{
-	if (!reader->active)
-		return;
-	/* The segment that the reader is in, and the next: read-ahead is at most 16 MiB ahead. */
-	uint64_t until = (offset / TT_NEUTRAL_SEGMENT_BYTES + 2) * TT_NEUTRAL_SEGMENT_BYTES;
-
-	while (reader->looked_bytes < until && reader->looked_bytes < reader->size_bytes
-		&& !reader->unknown) {
-		neutral_look(reader, reader->looked_bytes / TT_NEUTRAL_SEGMENT_BYTES);
-		reader->looked_bytes += TT_NEUTRAL_SEGMENT_BYTES;
-	}
-	if (reader->unknown && !reader->fs->dontcache_read) {
-		reader->active = false;
-		reader->stats->files_unknown++;
-	}
-}
-
 int tt_neutral_reader_flags(const struct tt_neutral_reader *reader)
 {
 	return reader->active && reader->unknown ? TT_FD_DONTCACHE : 0;
@@ -171,6 +136,46 @@ static void neutral_drop_until(struct tt_neutral_reader *reader, uint64_t to)
 		if (reader->left_pages == 0 || !tt_neutral_drop_too_dear(reader->stats))
 			neutral_drop_part(reader, reader->dropped_bytes, edge);
 		reader->dropped_bytes = edge;
+	}
+}
+
+void tt_neutral_reader_begin(struct tt_neutral_reader *reader, int fd, uint64_t size_bytes,
+	enum tt_cache_mode mode, struct tt_neutral_fs *fs, struct tt_neutral_stats *stats)
+{
+	reader->fd = fd;
+	reader->fs = fs;
+	reader->stats = stats;
+	reader->mode = mode;
+	reader->size_bytes = size_bytes;
+	reader->looked_bytes = 0;
+	reader->dropped_bytes = 0;
+	reader->active = mode != TT_CACHE_KEEP && fs->method != TT_RESIDENCY_NONE && size_bytes > 0;
+	reader->unknown = false;
+	reader->all_ours = true;
+	reader->left_pages = 0;
+	tt_neutral_reader_ahead(reader, 0);
+}
+
+void tt_neutral_reader_ahead(struct tt_neutral_reader *reader, uint64_t offset)
+{
+	if (!reader->active)
+		return;
+	/* The segment that the reader is in, and the next: read-ahead is at most 16 MiB ahead. */
+	uint64_t until = (offset / TT_NEUTRAL_SEGMENT_BYTES + 2) * TT_NEUTRAL_SEGMENT_BYTES;
+
+	while (reader->looked_bytes < until && reader->looked_bytes < reader->size_bytes
+		&& !reader->unknown) {
+		/* Only after a hole was skipped: what is known about the segment that makes room is
+		 * used first. */
+		if (reader->looked_bytes >= 3 * TT_NEUTRAL_SEGMENT_BYTES)
+			neutral_drop_until(
+				reader, reader->looked_bytes - 2 * TT_NEUTRAL_SEGMENT_BYTES);
+		neutral_look(reader, reader->looked_bytes / TT_NEUTRAL_SEGMENT_BYTES);
+		reader->looked_bytes += TT_NEUTRAL_SEGMENT_BYTES;
+	}
+	if (reader->unknown && !reader->fs->dontcache_read) {
+		reader->active = false;
+		reader->stats->files_unknown++;
 	}
 }
 

@@ -44,7 +44,7 @@ struct tt_pacer_file {
 	/* the pacer's */
 	uint64_t charged_bytes; /* not yet given back, without windows in flight */
 	unsigned windows;       /* in flight */
-	int error;              /* verdict: first negative errno */
+	_Atomic int error;      /* verdict: first negative errno; worker and pacer both find some */
 	bool is_empty;          /* no page was resident any more when its batch was done */
 };
 

@@ -42,6 +42,7 @@ struct tt_stream {
 	struct tt_copy_worker *worker;
 	struct tt_copy_result *result;
 	struct tt_extents extents;
+	uint64_t chunk_bytes;                   /* less than a chunk holds if the budget is small */
 	uint64_t next_read, next_write, oldest; /* counts of chunks */
 	unsigned writes;                        /* in flight */
 	bool no_more;                           /* nothing left to read */
@@ -112,7 +113,7 @@ static void stream_start_reads(struct tt_stream *stream)
 			return;
 		}
 		int r = tt_extents_next(
-			&stream->extents, STREAM_CHUNK_BYTES, &chunk->offset, &chunk->bytes);
+			&stream->extents, stream->chunk_bytes, &chunk->offset, &chunk->bytes);
 
 		if (r <= 0) {
 			stream->no_more = true;
@@ -225,6 +226,9 @@ int tt_stream_copy(struct tt_copy_worker *worker, const struct tt_copy_request *
 		.ring = ring, .request = request, .worker = worker, .result = ret_result};
 	for (unsigned i = 0; i < STREAM_CHUNKS; i++)
 		stream->chunks[i].data = (char *)buffer + i * STREAM_CHUNK_BYTES;
+	stream->chunk_bytes = tt_writer_most_bytes(request->writer) < STREAM_CHUNK_BYTES
+				      ? tt_writer_most_bytes(request->writer)
+				      : STREAM_CHUNK_BYTES;
 	tt_extents_init(&stream->extents, request->from_fd, request->size_bytes, request->holes);
 	for (;;) {
 		stream_start_reads(stream);
