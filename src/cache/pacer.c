@@ -191,6 +191,18 @@ static void pacer_window_waited(struct tt_pacer *pacer, struct pacer_item *item)
 		pacer_finish_window(pacer, item);
 }
 
+/* The same for a whole file of a batch; notes whether there is anything left to drop. */
+static bool pacer_is_file_dirty(struct tt_pacer_file *file)
+{
+	struct tt_residency count;
+
+	if (!file->can_count
+		|| tt_residency_count(file->fd, TT_RESIDENCY_CACHESTAT, 0, 0, &count) < 0)
+		return false;
+	file->is_empty = count.resident_pages == 0;
+	return count.dirty_pages > 0 || count.writeback_pages > 0;
+}
+
 /* Waits for one file of a batch whose turn has come; plain calls, nearly always without sleeping.
  */
 static void pacer_settle_file(struct tt_pacer *pacer, struct tt_pacer_file *file)
@@ -208,7 +220,7 @@ static void pacer_settle_file(struct tt_pacer *pacer, struct tt_pacer_file *file
 			if (again > 0)
 				flags |= SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
 			r = sync_file_range(file->fd, 0, 0, flags) < 0 ? -errno : 0;
-			if (!pacer_is_dirty(file, 0, 0))
+			if (!pacer_is_file_dirty(file))
 				break;
 			pacer->again++;
 		}

@@ -45,6 +45,7 @@ struct tt_pacer_file {
 	uint64_t charged_bytes; /* not yet given back, without windows in flight */
 	unsigned windows;       /* in flight */
 	int error;              /* verdict: first negative errno */
+	bool is_empty;          /* no page was resident any more when its batch was done */
 };
 
 /* Where finished batches go; made by the taker, who guards it with a lock of his own and waits on

@@ -80,6 +80,25 @@ void tt_engine_vanished(struct tt_engine *engine, const struct tt_dir *dir, cons
 		tt_log_escape(path, shown, sizeof shown));
 }
 
+void tt_engine_wait_plan(struct tt_engine *engine)
+{
+	engine->plan_waits = true;
+	pthread_cond_wait(&engine->plan_ready, &engine->lock);
+	engine->plan_waits = false;
+}
+
+void tt_engine_wake_plan(struct tt_engine *engine)
+{
+	if (engine->plan_waits)
+		pthread_cond_signal(&engine->plan_ready);
+}
+
+void tt_engine_wake_workers(struct tt_engine *engine, unsigned count)
+{
+	for (unsigned i = 0; i < count && i < engine->idle_workers; i++)
+		pthread_cond_signal(&engine->work_ready);
+}
+
 static void engine_wake_all(struct tt_engine *engine)
 {
 	pthread_mutex_lock(&engine->lock);
@@ -130,7 +149,8 @@ static struct tt_job *engine_next_job(struct tt_engine *engine)
 	if (!engine->jobs)
 		engine->jobs_last = &engine->jobs;
 	engine->jobs_queued--;
-	pthread_cond_signal(&engine->plan_ready);
+	if (engine->jobs_queued < TT_MOST_JOBS / 2)
+		tt_engine_wake_plan(engine);
 	return job;
 }
 
@@ -168,8 +188,10 @@ static void engine_work_idle(struct tt_worker *worker)
 	struct tt_engine *engine = worker->engine;
 	struct timespec until;
 
+	engine->idle_workers++;
 	if (!worker->batch) {
 		pthread_cond_wait(&engine->work_ready, &engine->lock);
+		engine->idle_workers--;
 		return;
 	}
 	clock_gettime(CLOCK_MONOTONIC, &until);
@@ -178,7 +200,10 @@ static void engine_work_idle(struct tt_worker *worker)
 		until.tv_nsec -= 1000000000;
 		until.tv_sec++;
 	}
-	if (pthread_cond_timedwait(&engine->work_ready, &engine->lock, &until) == ETIMEDOUT) {
+	int r = pthread_cond_timedwait(&engine->work_ready, &engine->lock, &until);
+
+	engine->idle_workers--;
+	if (r == ETIMEDOUT) {
 		pthread_mutex_unlock(&engine->lock);
 		tt_arrive_submit(worker);
 		pthread_mutex_lock(&engine->lock);

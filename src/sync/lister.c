@@ -215,9 +215,8 @@ static void lister_enter_listed(struct tt_engine *engine, struct tt_dir *dir)
 		/* Without memory for the queue the plan lists the child itself. */
 		(void)tt_dir_queue_push(engine, dir->children[i]);
 	}
-	pthread_cond_signal(&engine->plan_ready);
-	if (dir->child_count > 0)
-		pthread_cond_broadcast(&engine->work_ready);
+	tt_engine_wake_plan(engine);
+	tt_engine_wake_workers(engine, dir->child_count);
 	pthread_mutex_unlock(&engine->lock);
 }
 

@@ -33,7 +33,7 @@ static void planner_await_listing(struct tt_engine *engine, struct tt_dir *dir, 
 		mine = true;
 	}
 	while (!mine && dir->state != TT_DIR_LISTED)
-		pthread_cond_wait(&engine->plan_ready, &engine->lock);
+		tt_engine_wait_plan(engine);
 	pthread_mutex_unlock(&engine->lock);
 	if (mine && skip)
 		dir->state = TT_DIR_LISTED;
@@ -179,7 +179,7 @@ void tt_planner_walk(struct tt_engine *engine, struct tt_dir *root)
 	planner_walk(engine, root, false);
 	pthread_mutex_lock(&engine->lock);
 	while (!engine->root_finished)
-		pthread_cond_wait(&engine->plan_ready, &engine->lock);
+		tt_engine_wait_plan(engine);
 	engine->dirs_ahead--;
 	pthread_mutex_unlock(&engine->lock);
 	tt_dir_free(root);

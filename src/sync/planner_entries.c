@@ -16,12 +16,6 @@
 #include "sys/fd.h"
 #include "tree/linkset.h"
 
-/* Planning stops ahead at so many tasks that nobody has done yet. */
-enum {
-	PLANNER_MOST_JOBS = 256,
-	PLANNER_MOST_TASKS = 8192
-};
-
 struct planner_entries {
 	struct tt_engine *engine;
 	struct tt_dir *dir;
@@ -64,9 +58,9 @@ static void entries_queue_job(struct planner_entries *entries)
 	if (!job)
 		return;
 	pthread_mutex_lock(&engine->lock);
-	while ((engine->jobs_queued >= PLANNER_MOST_JOBS || engine->tasks_out >= PLANNER_MOST_TASKS)
+	while ((engine->jobs_queued >= TT_MOST_JOBS || engine->tasks_out >= TT_MOST_TASKS)
 		&& !atomic_load(&engine->stop))
-		pthread_cond_wait(&engine->plan_ready, &engine->lock);
+		tt_engine_wait_plan(engine);
 	entries->dir->pending += job->count;
 	entries->dir->jobs += job->count;
 	engine->tasks_out += job->count;
@@ -74,7 +68,7 @@ static void entries_queue_job(struct planner_entries *entries)
 	*engine->jobs_last = job;
 	engine->jobs_last = &job->next;
 	engine->jobs_queued++;
-	pthread_cond_signal(&engine->work_ready);
+	tt_engine_wake_workers(engine, 1);
 	pthread_mutex_unlock(&engine->lock);
 }
 
