@@ -1,0 +1,153 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+#
+# What the suites neutrality and fault share: disks of their own, files and trees of known content, and what every run of tiptoe must hold.
+#
+# A disk is a sparse image with an ext4 (or what else is asked for) on a loop device with direct I/O, so that its image is not in the page cache
+# a second time. It is mounted below $BATS_FILE_TMPDIR or $BATS_TEST_TMPDIR; remove_disks takes all of them down, from teardown and teardown_file,
+# which bats calls after failures too.
+# The variables are for the tests.
+# shellcheck disable=SC2034
+
+begin_scratch() {
+	ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+	TIPTOE=${TIPTOE:-$ROOT/build/tiptoe}
+	TIPTOE_TOOLS=${TIPTOE_TOOLS:-$(dirname "$TIPTOE")/tests/tools}
+	PATH=$TIPTOE_TOOLS:$PATH
+	export LC_ALL=C TZ=UTC
+	umask 022
+}
+
+# Loop devices, cgroups and drop_caches are root's.
+need_root() {
+	((EUID == 0)) || skip "needs root"
+}
+
+make_disk() { # DIRECTORY SIZE [FSTYPE [MKFS-ARGUMENT...]]
+	local dir=$1 size=$2 type=${3:-ext4} device
+	shift $(($# < 3 ? $# : 3))
+	mkdir -p "$dir"
+	truncate -s "$size" "$dir.img"
+	case $type in
+	# Tables and journal are written now, not by a kernel thread while a test looks.
+	ext4) mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0,nodiscard "$@" "$dir.img" ;;
+	*) "mkfs.$type" -q "$@" "$dir.img" ;;
+	esac || return 1
+	device=$(losetup --find --show --direct-io=on "$dir.img") || return 1
+	mount "$device" "$dir" || {
+		losetup -d "$device"
+		return 1
+	}
+	# The lost+found of ext4 would be one more directory in every comparison.
+	rm -rf "$dir/lost+found"
+}
+
+disk_device() { # DIRECTORY
+	awk -v dir="$1" '$2 == dir { print $1 }' /proc/mounts
+}
+
+remove_disks() { # DIRECTORY
+	local target device attempt
+	while read -r target; do
+		for attempt in 1 2 3 4 5; do
+			umount "$target" 2>/dev/null && break
+			sleep 0.2
+		done
+		mountpoint -q "$target" && umount -l "$target"
+	done < <(awk -v dir="$1/" 'index($2, dir) == 1 { print $2 }' /proc/mounts | sort -r)
+	while IFS=: read -r device _; do
+		losetup -d "$device"
+	done < <(losetup -a | grep -F "($1/")
+	find "$1" -xdev -maxdepth 2 -name '*.img' -delete
+}
+
+# Text that says whose it is. The length of a line is no divisor of a block's, so that what is moved by blocks is noticed.
+make_file() { # FILE SIZE [SEED]
+	local line
+	printf -v line '%-60s' "${3:-0} ${1##*/}"
+	yes "$line" | head -c "$(numfmt --from=iec "$2")" >"$1"
+}
+
+# Large, with no page of it in the cache.
+make_big_file() { # FILE SIZE
+	yes "$(printf '%-60s' "${1##*/}")" | dd of="$1" bs=4M iflag=fullblock,count_bytes count="$2" oflag=direct status=none
+}
+
+# COUNT files of 4 KiB in directories of 500.
+make_small_files() { # DIRECTORY COUNT
+	local made=0 dir
+	while ((made < $2)); do
+		dir=$1/d$((made / 500))
+		mkdir -p "$dir"
+		seq -f "$made %.0f" 400000 | head -c $((500 * 4096)) | split -b 4096 -a 4 -d - "$dir/f"
+		made=$((made + 500))
+	done
+}
+
+# The same names for every SEED, sizes from nothing to 3 MiB, contents that say whose they are.
+make_tree() { # DIRECTORY SEED
+	local i dir
+	for i in {0..149}; do
+		dir=$1/a$((i % 7))/b$((i % 3))
+		mkdir -p "$dir"
+		make_file "$dir/f$i" $((i * i * 7)) "$2"
+	done
+	make_file "$1/large" 3M "$2"
+	make_file "$1/larger" 12M "$2"
+	: >"$1/empty"
+	ln -s "a0/b0" "$1/link"
+}
+
+resident() { # PATH...
+	cachemap count "$@" | sed 's/.*resident=\([0-9]*\).*/\1/'
+}
+
+dirty() { # PATH...
+	cachemap count "$@" | sed 's/.*dirty=\([0-9]*\).*/\1/'
+}
+
+# Names of tiptoe's form.
+temporaries() { # DIRECTORY
+	find "$1" -regextype posix-extended -regex '.*/\..*\.tt-[A-Za-z0-9]{6}'
+}
+
+# Runs tiptoe and holds what holds for every run: the exit code, and that all budgets came back. Its output is in $output.
+tiptoe() { # EXIT-CODE ARGUMENT...
+	local wanted=$1
+	shift
+	run "$TIPTOE" "$@"
+	check_run "$wanted"
+}
+
+check_run() { # EXIT-CODE
+	if [[ $status -ne $1 ]]; then
+		echo "exit code $status, wanted $1: $output"
+		return 1
+	fi
+	if [[ $output == *"internal error"* || $output == *Assertion* || $output == *Sanitizer* ]]; then
+		echo "$output"
+		return 1
+	fi
+}
+
+# Stops what was started in the background, and waits for it.
+end_process() { # PID
+	kill "$1" 2>/dev/null || true
+	wait "$1" 2>/dev/null || true
+}
+
+# Lets other users reach a directory below TMPDIR.
+let_others_in() { # DIRECTORY
+	local dir=$1
+	while [[ $dir == "${TMPDIR:-/tmp}"* && $dir != / ]]; do
+		chmod o+x "$dir"
+		dir=$(dirname "$dir")
+	done
+}
+
+expect() { # WHAT LEFT OPERATOR RIGHT
+	if ! (($2 $3 $4)); then
+		echo "$1: $2, wanted $3 $4"
+		return 1
+	fi
+}
