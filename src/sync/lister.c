@@ -245,16 +245,26 @@ static void lister_enter_listed(struct tt_engine *engine, struct tt_dir *dir)
 	pthread_mutex_unlock(&engine->lock);
 }
 
+/* Below the root the listing of the parent has told the device numbers; a child that has become
+ * another since is on whatever file system it is on, and only the choice of mechanism is at stake.
+ */
+static void lister_find_volumes(struct tt_engine *engine, struct tt_dir *dir)
+{
+	if (dir->layer_count > 0 && dir->source_fds[0] >= 0)
+		dir->from = dir->parent ? tt_volume_find(engine, dir->entry.dev_major,
+				    dir->entry.dev_minor, dir->source_fds[0], dir->parent->from)
+					: tt_volume_get(engine, dir->source_fds[0], NULL);
+	if (dir->destination_fd >= 0)
+		dir->to = dir->parent ? tt_volume_find(engine, dir->existing.dev_major,
+				  dir->existing.dev_minor, dir->destination_fd, dir->parent->to)
+				      : tt_volume_get(engine, dir->destination_fd, NULL);
+}
+
 void tt_lister_run(struct tt_engine *engine, struct tt_worker *worker, struct tt_dir *dir)
 {
 	lister_open_source(engine, dir);
 	lister_open_destination(engine, dir);
-	if (dir->layer_count > 0 && dir->source_fds[0] >= 0)
-		dir->from = tt_volume_get(
-			engine, dir->source_fds[0], dir->parent ? dir->parent->from : NULL);
-	if (dir->destination_fd >= 0)
-		dir->to = tt_volume_get(
-			engine, dir->destination_fd, dir->parent ? dir->parent->to : NULL);
+	lister_find_volumes(engine, dir);
 	lister_read(engine, dir);
 	if (engine->policy.plan.checksum && engine->copying_pass)
 		tt_compare_listing(engine, worker, dir);

@@ -223,6 +223,11 @@ static int operands_open_destination(struct tt_engine *engine, struct tt_dir *ro
 		operands_say(engine, "opening destination", path, tt_error_text(fd));
 		return TT_EXIT_SELECT;
 	}
+	if (faccessat(fd, ".", X_OK, AT_EACCESS) < 0) { /* readable, but nothing in it is */
+		operands_say(engine, "opening destination", path, tt_error_text(-errno));
+		tt_fd_close(fd);
+		return TT_EXIT_SELECT;
+	}
 	root->destination_fd = fd;
 	root->exists = true;
 	if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stx) == 0)

@@ -60,14 +60,16 @@ static int planner_make_directory(
 	if (engine->policy.dry_run)
 		return 0;
 	/* Ours alone until it is complete: it gets its mode when its last child has arrived. */
-	if (mkdirat(parent->destination_fd, dir->name, 0700) < 0 && errno != EEXIST)
+	bool made = mkdirat(parent->destination_fd, dir->name, 0700) == 0;
+
+	if (!made && errno != EEXIST)
 		return -errno;
 	int fd = tt_fd_open_dir(parent->destination_fd, dir->name);
 
 	if (fd < 0)
 		return fd;
 	dir->destination_fd = fd;
-	dir->to = tt_volume_get(engine, fd, parent->to);
+	dir->to = made ? parent->to : tt_volume_get(engine, fd, parent->to);
 	pthread_mutex_lock(&engine->lock);
 	parent->changed = true;
 	dir->changed = true;
@@ -96,13 +98,16 @@ static void planner_count_directory(struct tt_engine *engine, bool is_new)
 	engine->stats.created_directories += is_new;
 }
 
-/* Makes the directory or finds it there. Returns whether its contents are wanted. */
-static bool planner_enter_directory(struct tt_engine *engine, struct tt_dir *dir)
+/* Makes the directory or finds it there. Returns whether its contents are wanted; *ret_action says
+ * what is to be told of it. */
+static bool planner_enter_directory(
+	struct tt_engine *engine, struct tt_dir *dir, struct tt_plan_action *ret_action)
 {
 	struct tt_plan_action action;
 	const struct tt_entry *existing =
 		dir->existing.mode != 0 && (dir->exists || dir->parent) ? &dir->existing : NULL;
 
+	*ret_action = (struct tt_plan_action){.kind = TT_PLAN_SKIP};
 	if (!dir->is_target)
 		return true;
 	tt_plan_entry(&engine->policy.plan, &dir->entry, existing, &action);
@@ -110,8 +115,11 @@ static bool planner_enter_directory(struct tt_engine *engine, struct tt_dir *dir
 		action.make_way = false;
 	bool is_new = !dir->exists;
 
-	if (action.kind == TT_PLAN_SKIP || action.kind == TT_PLAN_SKIP_DIR)
+	if (action.kind == TT_PLAN_SKIP || action.kind == TT_PLAN_SKIP_DIR) {
+		action.item = existing ? 0 : TT_ITEM_NEW;
+		*ret_action = action;
 		return false;
+	}
 	planner_count_directory(engine, is_new);
 	if (is_new && dir->parent) {
 		int r = planner_make_directory(engine, dir, &action);
@@ -125,12 +133,12 @@ static bool planner_enter_directory(struct tt_engine *engine, struct tt_dir *dir
 	} else if (!is_new) {
 		planner_open_mode(engine, dir);
 	}
-	if (action.kind == TT_PLAN_ATTRIBUTES || !dir->parent) {
+	if (action.item != 0) {
 		pthread_mutex_lock(&engine->lock);
-		dir->changed = dir->changed || is_new || action.kind == TT_PLAN_ATTRIBUTES;
+		dir->changed = true;
 		pthread_mutex_unlock(&engine->lock);
 	}
-	tt_planner_tell(engine, dir, NULL, &dir->entry, &action, NULL);
+	*ret_action = action;
 	return true;
 }
 
@@ -143,10 +151,15 @@ static bool planner_deletes(const struct tt_engine *engine)
 /* All of one directory but its children. Returns whether they are wanted. */
 static bool planner_plan_directory(struct tt_engine *engine, struct tt_dir *dir)
 {
+	struct tt_plan_action action = {.kind = TT_PLAN_SKIP};
+
 	if (dir->failed)
 		return false;
-	if (engine->copying_pass && !planner_enter_directory(engine, dir))
+	if (engine->copying_pass && !planner_enter_directory(engine, dir, &action)) {
+		if (!dir->failed)
+			tt_planner_tell(engine, dir, NULL, &dir->entry, &action, NULL);
 		return false;
+	}
 	if (dir->list_error < 0 && dir->list_error != -ENOENT)
 		engine->io_error = true;
 	if (dir->to && !engine->policy.dry_run
@@ -156,8 +169,11 @@ static bool planner_plan_directory(struct tt_engine *engine, struct tt_dir *dir)
 	}
 	if (planner_deletes(engine) && (dir->entry.flags & TT_ENTRY_CONTENTS) && !dir->no_descent)
 		tt_deleter_extraneous(engine, dir);
-	if (engine->copying_pass)
-		tt_planner_entries(engine, dir);
+	if (!engine->copying_pass)
+		return true;
+	if (dir->is_target)
+		tt_planner_tell(engine, dir, NULL, &dir->entry, &action, NULL);
+	tt_planner_entries(engine, dir);
 	return true;
 }
 

@@ -27,7 +27,9 @@ void tt_planner_tell(struct tt_engine *engine, const struct tt_dir *dir, const c
 {
 	char path[PATH_MAX * 2];
 
-	if (action->item == 0 && action->kind == TT_PLAN_KEEP && !engine->policy.report_unchanged)
+	if (!engine->policy.report_unchanged
+		&& (action->kind == TT_PLAN_SKIP
+			|| (action->kind == TT_PLAN_KEEP && action->item == 0)))
 		return;
 	struct tt_event event = {
 		.kind = TT_EVENT_ITEM,
@@ -132,7 +134,7 @@ static void entries_count_seen(struct tt_engine *engine, const struct tt_entry *
 		stats->devices++;
 	else
 		stats->specials++;
-	if (S_ISREG(wanted->mode) || (S_ISLNK(wanted->mode) && engine->policy.plan.links))
+	if (S_ISREG(wanted->mode) || S_ISLNK(wanted->mode))
 		stats->total_bytes += wanted->size_bytes;
 }
 
@@ -259,14 +261,9 @@ static bool entries_make_way(struct planner_entries *entries, struct tt_task *ta
 {
 	if (!task->action.make_way || !S_ISDIR(task->existing->mode))
 		return true;
-	if (tt_deleter_make_way(entries->engine, entries->dir, task->existing,
-		    entries_type_words(task->wanted->mode))
-		== 0)
-		return true;
-	if (task->group)
-		tt_apply_settle_group(&entries->engine->workers[entries->engine->worker_count],
-			task->group, false);
-	return false;
+	return tt_deleter_make_way(entries->engine, entries->dir, task->existing,
+		       entries_type_words(task->wanted->mode))
+	       == 0;
 }
 
 /* What needs no task is done already, as far as progress goes; what is not copied is no content to
@@ -293,13 +290,16 @@ static bool entries_plan(struct planner_entries *entries, struct tt_task *task)
 	bool skipped =
 		task->action.kind == TT_PLAN_SKIP || task->action.kind == TT_PLAN_SKIP_NONREG;
 
+	if (!entries_make_way(entries, task))
+		return false;
 	if (engine->policy.plan.hard_links && wanted->nlink > 1 && !skipped
 		&& entries_hard_link(entries, task))
 		return task->action.kind != TT_PLAN_KEEP;
-	if (task->action.kind == TT_PLAN_SKIP)
+	if (task->action.kind == TT_PLAN_SKIP) {
+		task->action.item = task->existing ? 0 : TT_ITEM_NEW;
+		tt_planner_tell(engine, dir, wanted->name, wanted, &task->action, NULL);
 		return false;
-	if (!entries_make_way(entries, task))
-		return false;
+	}
 	entries_count(engine, wanted, &task->action);
 	tt_planner_tell(engine, dir, wanted->name, wanted, &task->action, NULL);
 	if (engine->policy.dry_run || task->action.kind == TT_PLAN_KEEP
