@@ -87,6 +87,25 @@ static void lister_sweep(struct tt_engine *engine, struct tt_dir *dir)
 	}
 }
 
+/* Groups that an ordinary user is not in are left alone. Neighbours mostly have the same. */
+static void lister_check_groups(struct tt_engine *engine, struct tt_dir *dir)
+{
+	bool may = true;
+
+	if (!engine->policy.plan.group || engine->policy.plan.is_super)
+		return;
+	for (unsigned i = 0; i < dir->source.count; i++) {
+		struct tt_entry *entry = &dir->source.entries[i];
+
+		if (i == 0 || entry->gid != entry[-1].gid)
+			may = tt_meta_may_give_group(entry->gid);
+		if (!may)
+			entry->flags |= TT_ENTRY_SKIP_GROUP;
+	}
+	if (!dir->parent && !tt_meta_may_give_group(dir->entry.gid))
+		dir->entry.flags |= TT_ENTRY_SKIP_GROUP;
+}
+
 static void lister_read(struct tt_engine *engine, struct tt_dir *dir)
 {
 	struct lister lister = {.engine = engine, .dir = dir};
@@ -109,6 +128,7 @@ static void lister_read(struct tt_engine *engine, struct tt_dir *dir)
 		}
 	}
 	tt_listing_sort(&dir->source);
+	lister_check_groups(engine, dir);
 	if (dir->destination_fd < 0)
 		return;
 	int r = tt_listing_read_names(&dir->destination, dir->destination_fd);

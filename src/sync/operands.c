@@ -193,7 +193,8 @@ static int operands_make_directory(struct tt_engine *engine, struct tt_dir *root
 	return 0;
 }
 
-static int operands_open_destination(struct tt_engine *engine, struct tt_dir *root)
+static int operands_open_destination(
+	struct tt_engine *engine, struct tt_dir *root, bool *ret_missing)
 {
 	const char *path = engine->destination;
 	bool single = operands_is_single_file(engine, root);
@@ -209,6 +210,10 @@ static int operands_open_destination(struct tt_engine *engine, struct tt_dir *ro
 
 	if (fd == -ENOENT && single && !operand.contents)
 		return operands_open_file(engine, root, &operand);
+	if (fd == -ENOENT && engine->deleting_pass) {
+		*ret_missing = true; /* nothing to delete; the copying makes it */
+		return 0;
+	}
 	if (fd == -ENOENT)
 		return operands_make_directory(engine, root);
 	if (fd == -ENOTDIR && single)
@@ -353,6 +358,7 @@ static void operands_remember_destination(struct tt_engine *engine, const struct
 int tt_operands_open(struct tt_engine *engine, struct tt_dir **ret_root)
 {
 	struct tt_dir *root = tt_dir_new(NULL, NULL);
+	bool missing = false;
 
 	if (!root)
 		return TT_EXIT_MEMORY;
@@ -366,9 +372,10 @@ int tt_operands_open(struct tt_engine *engine, struct tt_dir **ret_root)
 	if (r == 0)
 		r = operands_check_overlap(engine);
 	if (r == 0)
-		r = operands_open_destination(engine, root);
-	if (r != 0) {
+		r = operands_open_destination(engine, root, &missing);
+	if (r != 0 || missing) {
 		tt_dir_free(root);
+		*ret_root = NULL;
 		return r;
 	}
 	operands_remember_destination(engine, root);

@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "sync/apply.h"
 #include "sync/deleter.h"
+#include "sync/order.h"
 #include "sys/fd.h"
 #include "tree/linkset.h"
 
@@ -35,7 +37,8 @@ void tt_planner_tell(struct tt_engine *engine, const struct tt_dir *dir, const c
 
 	if (!engine->policy.report_unchanged
 		&& (action->kind == TT_PLAN_SKIP
-			|| (action->kind == TT_PLAN_KEEP && action->item == 0)))
+			|| (action->kind == TT_PLAN_KEEP
+				&& (action->item & ~(uint32_t)TT_ITEM_HARD_LINK) == 0)))
 		return;
 	struct tt_event event = {
 		.kind = TT_EVENT_ITEM,
@@ -213,7 +216,7 @@ static bool entries_follow(struct planner_entries *entries, struct tt_task *task
 	if (r == 1 + (int)TT_LINKSET_ARRIVED && linked) {
 		/* One inode there as here: its attributes are the leader's affair. */
 		task->action.kind = TT_PLAN_KEEP;
-		task->action.item = 0;
+		task->action.item = TT_ITEM_HARD_LINK;
 		tt_planner_tell(engine, dir, task->wanted->name, task->wanted, &task->action, NULL);
 		return true;
 	}
@@ -272,6 +275,23 @@ static bool entries_make_way(struct planner_entries *entries, struct tt_task *ta
 	       == 0;
 }
 
+/* A file that cannot be read is not told of as one that is copied. Root reads everything; for others
+ * the mode says it at once where reading is allowed. */
+static bool entries_can_read(struct tt_engine *engine, const struct tt_dir *dir,
+	const struct tt_entry *wanted, const struct tt_plan_action *action)
+{
+	if (action->kind != TT_PLAN_COPY || engine->policy.dry_run || engine->policy.plan.is_super
+		|| (wanted->mode & 0444) == 0444)
+		return true;
+	if (faccessat(dir->source_fds[wanted->layer], wanted->name, R_OK,
+		    AT_EACCESS | AT_SYMLINK_NOFOLLOW)
+			== 0
+		|| errno != EACCES)
+		return true;
+	tt_engine_fail(engine, "opening", dir, wanted->name, -EACCES);
+	return false;
+}
+
 static void entries_plan(struct planner_entries *entries, const struct tt_entry *wanted)
 {
 	struct tt_engine *engine = entries->engine;
@@ -283,6 +303,8 @@ static void entries_plan(struct planner_entries *entries, const struct tt_entry 
 	tt_plan_entry(&engine->policy.plan, wanted, task.existing, &task.action);
 	bool skipped = task.action.kind == TT_PLAN_SKIP || task.action.kind == TT_PLAN_SKIP_NONREG;
 
+	if (!skipped && !entries_can_read(engine, dir, wanted, &task.action))
+		return;
 	if (!entries_make_way(entries, &task))
 		return;
 	if (engine->policy.plan.hard_links && wanted->nlink > 1 && !skipped
@@ -329,10 +351,12 @@ void tt_planner_entries(struct tt_engine *engine, struct tt_dir *dir)
 
 	if (dir->destination_name && dir->source.count > 0)
 		entries_find_renamed(dir);
+	unsigned *order = tt_order_names(engine, dir);
+
 	for (unsigned i = 0;
 		i < dir->source.count && !atomic_load_explicit(&engine->stop, memory_order_relaxed);
 		i++) {
-		const struct tt_entry *wanted = &dir->source.entries[i];
+		const struct tt_entry *wanted = &dir->source.entries[order ? order[i] : i];
 
 		if (!tt_entry_is_dir(wanted)) {
 			entries_count_seen(engine, wanted);
@@ -343,5 +367,6 @@ void tt_planner_entries(struct tt_engine *engine, struct tt_dir *dir)
 			tt_planner_tell(engine, dir, wanted->name, wanted, &action, NULL);
 		}
 	}
+	free(order);
 	entries_queue_job(&entries);
 }

@@ -243,6 +243,17 @@ int tt_linkset_enter(struct tt_linkset *set, uint32_t dev_major, uint32_t dev_mi
 	return r;
 }
 
+bool tt_linkset_is_led(
+	struct tt_linkset *set, uint32_t dev_major, uint32_t dev_minor, uint64_t ino)
+{
+	(void)pthread_mutex_lock(&set->lock);
+	uint32_t number = *linkset_find(set, dev_major, dev_minor, ino);
+	bool led = number && linkset_group(set, number - 1)->state != TT_LINKSET_FAILED;
+
+	(void)pthread_mutex_unlock(&set->lock);
+	return led;
+}
+
 const char *tt_linkset_leader(const struct tt_linkset_group *group)
 {
 	return __atomic_load_n(&group->leader, __ATOMIC_ACQUIRE);
