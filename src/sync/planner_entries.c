@@ -289,6 +289,7 @@ static bool entries_can_read(struct tt_engine *engine, const struct tt_dir *dir,
 		|| errno != EACCES)
 		return true;
 	tt_engine_fail(engine, "opening", dir, wanted->name, -EACCES);
+	entries_count(engine, wanted, action); /* as rsync, which finds out after it has counted */
 	return false;
 }
 
@@ -361,10 +362,6 @@ void tt_planner_entries(struct tt_engine *engine, struct tt_dir *dir)
 		if (!tt_entry_is_dir(wanted)) {
 			entries_count_seen(engine, wanted);
 			entries_plan(&entries, wanted);
-		} else if (!engine->policy.plan.recursive) {
-			const struct tt_plan_action action = {.kind = TT_PLAN_SKIP_DIR};
-
-			tt_planner_tell(engine, dir, wanted->name, wanted, &action, NULL);
 		}
 	}
 	free(order);
