@@ -23,15 +23,30 @@ struct lister {
 	struct tt_dir *dir;
 };
 
+/* In a walk that only deletes nothing is said: the one that copies says it, too. */
+static void lister_fail(
+	struct tt_engine *engine, const char *verb, const struct tt_dir *dir, const char *name,
+	int error)
+{
+	if (engine->copying_pass)
+		tt_engine_fail(engine, verb, dir, name, error);
+}
+
+static void lister_vanished(struct tt_engine *engine, struct tt_dir *dir, const char *name)
+{
+	if (engine->copying_pass)
+		tt_engine_vanished(engine, dir, name);
+}
+
 static void lister_report(void *context, const char *name, int error)
 {
 	const struct lister *lister = context;
 
 	lister->dir->list_error = error;
 	if (error == -ENOENT || error == -ESTALE)
-		tt_engine_vanished(lister->engine, lister->dir, name);
+		lister_vanished(lister->engine, lister->dir, name);
 	else
-		tt_engine_fail(lister->engine, "reading attributes of", lister->dir, name, error);
+		lister_fail(lister->engine, "reading attributes of", lister->dir, name, error);
 }
 
 static void lister_open_source(struct tt_engine *engine, struct tt_dir *dir)
@@ -52,9 +67,9 @@ static void lister_open_source(struct tt_engine *engine, struct tt_dir *dir)
 			continue;
 		dir->list_error = fd;
 		if (fd == -ENOENT || fd == -ESTALE)
-			tt_engine_vanished(engine, dir, NULL);
+			lister_vanished(engine, dir, NULL);
 		else
-			tt_engine_fail(engine, "opening directory", dir, NULL, fd);
+			lister_fail(engine, "opening directory", dir, NULL, fd);
 	}
 }
 
@@ -69,7 +84,7 @@ static void lister_open_destination(struct tt_engine *engine, struct tt_dir *dir
 		dir->destination_fd = fd;
 	} else if (fd != -ENOENT) {
 		dir->failed = true;
-		tt_engine_fail(engine, "opening directory", dir, NULL, fd);
+		lister_fail(engine, "opening directory", dir, NULL, fd);
 	}
 }
 
@@ -124,7 +139,7 @@ static void lister_read(struct tt_engine *engine, struct tt_dir *dir)
 
 		if (r < 0) {
 			dir->list_error = r;
-			tt_engine_fail(engine, "reading directory", dir, NULL, r);
+			lister_fail(engine, "reading directory", dir, NULL, r);
 		}
 	}
 	tt_listing_sort(&dir->source);
@@ -138,7 +153,7 @@ static void lister_read(struct tt_engine *engine, struct tt_dir *dir)
 			engine->policy.plan.links);
 	if (r < 0) {
 		dir->list_error = r;
-		tt_engine_fail(engine, "reading directory", dir, NULL, r);
+		lister_fail(engine, "reading directory", dir, NULL, r);
 	}
 	lister_sweep(engine, dir);
 }
@@ -154,7 +169,7 @@ static bool lister_no_descent(
 	if (entry->ino == engine->destination_ino
 		&& (((uint64_t)entry->dev_major << 32) | entry->dev_minor)
 			   == engine->destination_dev_key) {
-		tt_engine_fail(engine, "copying the destination into itself, not descending into",
+		lister_fail(engine, "copying the destination into itself, not descending into",
 			parent, entry->name, -ELOOP);
 		return true;
 	}
@@ -220,7 +235,7 @@ static void lister_make_children(struct tt_engine *engine, struct tt_dir *dir)
 	}
 	if (first < dir->source.count) {
 		dir->list_error = -ENOMEM;
-		tt_engine_fail(engine, "reading directory", dir, NULL, -ENOMEM);
+		lister_fail(engine, "reading directory", dir, NULL, -ENOMEM);
 	}
 }
 
@@ -228,6 +243,7 @@ static void lister_enter_listed(struct tt_engine *engine, struct tt_dir *dir)
 {
 	pthread_mutex_lock(&engine->lock);
 	dir->state = TT_DIR_LISTED;
+	engine->listings--;
 	dir->pending += dir->child_count;
 	dir->entries_ahead = dir->source.count + dir->destination.count + 1;
 	engine->entries_ahead += dir->entries_ahead;
@@ -235,6 +251,8 @@ static void lister_enter_listed(struct tt_engine *engine, struct tt_dir *dir)
 		/* Without memory for the queue the plan lists the child itself. */
 		(void)tt_dir_queue_push(engine, dir->children[i]);
 	}
+	if (dir->list_error < 0 && dir->list_error != -ENOENT)
+		atomic_store(&engine->list_failed, true);
 	pthread_cond_signal(&engine->plan_ready);
 	if (dir->child_count > 0)
 		pthread_cond_broadcast(&engine->work_ready);

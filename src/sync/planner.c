@@ -30,6 +30,7 @@ static void planner_await_listing(struct tt_engine *engine, struct tt_dir *dir, 
 			tt_dir_queue_remove(engine, dir);
 		dir->state = TT_DIR_LISTING;
 		engine->dirs_ahead++;
+		engine->listings += !skip;
 		mine = true;
 	}
 	while (!mine && dir->state != TT_DIR_LISTED)

@@ -191,7 +191,8 @@ static bool entries_follow(struct planner_entries *entries, struct tt_task *task
 		return false;
 	}
 	strcpy(leader, tt_linkset_leader(task->group));
-	bool linked = entries_is_linked(engine, leader, task->existing);
+	bool linked = tt_linkset_stands(task->group)
+		      && entries_is_linked(engine, leader, task->existing);
 
 	task->is_follower = true;
 	task->action.item &= ~(uint32_t)(TT_ITEM_TRANSFER | TT_ITEM_LOCAL | TT_ITEM_CHECKSUM);
@@ -251,6 +252,8 @@ static bool entries_hard_link(struct planner_entries *entries, struct tt_task *t
 		return false; /* no memory: a copy of its own */
 	if (r == 0)
 		return entries_follow(entries, task);
+	if (task->action.kind == TT_PLAN_KEEP || task->action.kind == TT_PLAN_ATTRIBUTES)
+		tt_linkset_set_stands(task->group);
 	/* It leads. Where its content is there already, or nothing is done at all, followers need
 	 * not wait. */
 	bool waits = !engine->policy.dry_run
