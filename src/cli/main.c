@@ -31,6 +31,7 @@
  *	copy/writer.c		paced windows of one file
  *	copy/stream.c		large files through the ring
  *	sync/operands.c		the roots from the command line
+ *	sync/order.c		which name of a file leads
  *	sync/planner.c		the walk in rsync's order
  *	sync/planner_entries.c	names in one directory become jobs
  *	sync/verify.c		counts what is left at the end

@@ -181,24 +181,45 @@ static bool deleter_is_extraneous(
 		tt_engine_path(dir, entry->name, path, sizeof path), tt_entry_is_dir(entry));
 }
 
+/* What could not be read may be what seems to be missing. */
+static bool deleter_is_forbidden(struct tt_engine *engine)
+{
+	engine->io_error = engine->io_error || atomic_load(&engine->list_failed);
+	if (!engine->io_error && !atomic_load(&engine->disk_full))
+		return false;
+	if (!engine->said_no_deletions)
+		tt_log_line(
+			engine->log, TT_LOG_INFO, "IO error encountered -- skipping file deletion");
+	engine->said_no_deletions = true;
+	return true;
+}
+
+/* Before anything is deleted, as much of the source is looked at as the budget allows: in all but
+ * huge trees, all of it. */
+static void deleter_await_listings(struct tt_engine *engine)
+{
+	pthread_mutex_lock(&engine->lock);
+	while ((engine->heap_count > 0 || engine->listings > 0)
+		&& engine->entries_ahead < engine->most_entries_ahead
+		&& engine->dirs_ahead < engine->most_dirs_ahead && !atomic_load(&engine->stop))
+		tt_engine_wait_plan(engine);
+	pthread_mutex_unlock(&engine->lock);
+}
+
 void tt_deleter_extraneous(struct tt_engine *engine, struct tt_dir *dir)
 {
 	unsigned count = 0;
 	struct deleter *deleter;
 
-	if (dir->destination_fd < 0 || dir->destination.count == 0)
+	if (deleter_is_forbidden(engine) || dir->destination_fd < 0 || dir->destination.count == 0)
 		return;
 	for (unsigned i = 0; i < dir->destination.count; i++)
 		count += deleter_is_extraneous(engine, dir, &dir->destination.entries[i]);
 	if (count == 0)
 		return;
-	if (engine->io_error || atomic_load(&engine->disk_full)) {
-		if (!engine->said_no_deletions)
-			tt_log_line(engine->log, TT_LOG_WARNING,
-				"IO error encountered -- skipping file deletion");
-		engine->said_no_deletions = true;
+	deleter_await_listings(engine);
+	if (deleter_is_forbidden(engine))
 		return;
-	}
 	struct tt_entry *extraneous = malloc(count * sizeof *extraneous);
 
 	deleter = malloc(sizeof *deleter);

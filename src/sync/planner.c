@@ -30,6 +30,7 @@ static void planner_await_listing(struct tt_engine *engine, struct tt_dir *dir, 
 			tt_dir_queue_remove(engine, dir);
 		dir->state = TT_DIR_LISTING;
 		engine->dirs_ahead++;
+		engine->listings += !skip;
 		mine = true;
 	}
 	while (!mine && dir->state != TT_DIR_LISTED)
@@ -44,6 +45,25 @@ static void planner_await_listing(struct tt_engine *engine, struct tt_dir *dir, 
 	}
 	if (mine)
 		tt_lister_run(engine, &engine->workers[engine->worker_count], dir);
+}
+
+/* The mode while names are made in the directory: an ordinary user must be able to make them
+ * whatever its final mode is, and they get its group only if its final mode says so. */
+static void planner_open_mode(struct tt_engine *engine, struct tt_dir *dir, uint32_t present)
+{
+	uint32_t mode = present & 07777;
+
+	if (engine->policy.dry_run || dir->destination_fd < 0)
+		return;
+	if (!engine->policy.plan.is_super)
+		mode |= 0700;
+	if (engine->policy.plan.perms)
+		mode = (mode & ~(uint32_t)S_ISGID) | (dir->entry.mode & S_ISGID);
+	if (mode != (present & 07777) && fchmod(dir->destination_fd, mode) == 0) {
+		pthread_mutex_lock(&engine->lock);
+		dir->changed = true;
+		pthread_mutex_unlock(&engine->lock);
+	}
 }
 
 static int planner_make_directory(
@@ -70,24 +90,13 @@ static int planner_make_directory(
 		return fd;
 	dir->destination_fd = fd;
 	dir->to = made ? parent->to : tt_volume_get(engine, fd, parent->to);
+	if (engine->policy.plan.perms && (dir->entry.mode & S_ISGID))
+		planner_open_mode(engine, dir, 0700);
 	pthread_mutex_lock(&engine->lock);
 	parent->changed = true;
 	dir->changed = true;
 	pthread_mutex_unlock(&engine->lock);
 	return dir->to ? 0 : -ENOMEM;
-}
-
-/* An ordinary user must be able to make names in a directory whose final mode does not let him. */
-static void planner_open_mode(struct tt_engine *engine, struct tt_dir *dir)
-{
-	if (engine->policy.dry_run || dir->destination_fd < 0 || engine->policy.plan.is_super
-		|| (dir->existing.mode & 0700) == 0700)
-		return;
-	if (fchmod(dir->destination_fd, (dir->existing.mode & 07777) | 0700) == 0) {
-		pthread_mutex_lock(&engine->lock);
-		dir->changed = true;
-		pthread_mutex_unlock(&engine->lock);
-	}
 }
 
 static void planner_count_directory(struct tt_engine *engine, bool is_new)
@@ -110,8 +119,12 @@ static bool planner_enter_directory(
 	*ret_action = (struct tt_plan_action){.kind = TT_PLAN_SKIP};
 	if (!dir->is_target)
 		return true;
-	tt_plan_entry(&engine->policy.plan, &dir->entry, existing, &action);
+	struct tt_plan_policy policy = engine->policy.plan;
+
 	if (!dir->parent) /* it was made, if need be, when the operands were opened */
+		policy.existing = false;
+	tt_plan_entry(&policy, &dir->entry, existing, &action);
+	if (!dir->parent)
 		action.make_way = false;
 	bool is_new = !dir->exists;
 
@@ -131,7 +144,7 @@ static bool planner_enter_directory(
 			return false;
 		}
 	} else if (!is_new) {
-		planner_open_mode(engine, dir);
+		planner_open_mode(engine, dir, dir->existing.mode);
 	}
 	if (action.item != 0) {
 		pthread_mutex_lock(&engine->lock);

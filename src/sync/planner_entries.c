@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "sync/apply.h"
 #include "sync/deleter.h"
+#include "sync/order.h"
 #include "sys/fd.h"
 #include "tree/linkset.h"
 
@@ -29,7 +31,8 @@ void tt_planner_tell(struct tt_engine *engine, const struct tt_dir *dir, const c
 
 	if (!engine->policy.report_unchanged
 		&& (action->kind == TT_PLAN_SKIP
-			|| (action->kind == TT_PLAN_KEEP && action->item == 0)))
+			|| (action->kind == TT_PLAN_KEEP
+				&& (action->item & ~(uint32_t)TT_ITEM_HARD_LINK) == 0)))
 		return;
 	struct tt_event event = {
 		.kind = TT_EVENT_ITEM,
@@ -182,7 +185,8 @@ static bool entries_follow(struct planner_entries *entries, struct tt_task *task
 		return false;
 	}
 	strcpy(leader, tt_linkset_leader(task->group));
-	bool linked = entries_is_linked(engine, leader, task->existing);
+	bool linked =
+		tt_linkset_stands(task->group) && entries_is_linked(engine, leader, task->existing);
 
 	task->is_follower = true;
 	task->action.item &= ~(uint32_t)(TT_ITEM_TRANSFER | TT_ITEM_LOCAL | TT_ITEM_CHECKSUM);
@@ -207,7 +211,7 @@ static bool entries_follow(struct planner_entries *entries, struct tt_task *task
 	if (r == 1 + (int)TT_LINKSET_ARRIVED && linked) {
 		/* One inode there as here: its attributes are the leader's affair. */
 		task->action.kind = TT_PLAN_KEEP;
-		task->action.item = 0;
+		task->action.item = TT_ITEM_HARD_LINK;
 		tt_planner_tell(engine, dir, task->wanted->name, task->wanted, &task->action, NULL);
 		return true;
 	}
@@ -242,6 +246,8 @@ static bool entries_hard_link(struct planner_entries *entries, struct tt_task *t
 		return false; /* no memory: a copy of its own */
 	if (r == 0)
 		return entries_follow(entries, task);
+	if (task->action.kind == TT_PLAN_KEEP || task->action.kind == TT_PLAN_ATTRIBUTES)
+		tt_linkset_set_stands(task->group);
 	/* It leads. Where its content is there already, or nothing is done at all, followers need
 	 * not wait. */
 	bool waits = !engine->policy.dry_run
@@ -264,6 +270,24 @@ static bool entries_make_way(struct planner_entries *entries, struct tt_task *ta
 	return tt_deleter_make_way(entries->engine, entries->dir, task->existing,
 		       entries_type_words(task->wanted->mode))
 	       == 0;
+}
+
+/* A file that cannot be read is not told of as one that is copied. Root reads everything; for
+ * others the mode says it at once where reading is allowed. */
+static bool entries_can_read(struct tt_engine *engine, const struct tt_dir *dir,
+	const struct tt_entry *wanted, const struct tt_plan_action *action)
+{
+	if (action->kind != TT_PLAN_COPY || engine->policy.dry_run || engine->policy.plan.is_super
+		|| (wanted->mode & 0444) == 0444)
+		return true;
+	if (faccessat(dir->source_fds[wanted->layer], wanted->name, R_OK,
+		    AT_EACCESS | AT_SYMLINK_NOFOLLOW)
+			== 0
+		|| errno != EACCES)
+		return true;
+	tt_engine_fail(engine, "opening", dir, wanted->name, -EACCES);
+	entries_count(engine, wanted, action); /* as rsync, which finds out after it has counted */
+	return false;
 }
 
 /* What needs no task is done already, as far as progress goes; what is not copied is no content to
@@ -290,6 +314,8 @@ static bool entries_plan(struct planner_entries *entries, struct tt_task *task)
 	bool skipped =
 		task->action.kind == TT_PLAN_SKIP || task->action.kind == TT_PLAN_SKIP_NONREG;
 
+	if (!skipped && !entries_can_read(engine, dir, wanted, &task->action))
+		return false;
 	if (!entries_make_way(entries, task))
 		return false;
 	if (engine->policy.plan.hard_links && wanted->nlink > 1 && !skipped
@@ -337,10 +363,12 @@ void tt_planner_entries(struct tt_engine *engine, struct tt_dir *dir)
 
 	if (dir->destination_name && dir->source.count > 0)
 		entries_find_renamed(dir);
+	unsigned *order = tt_order_names(engine, dir);
+
 	for (unsigned i = 0;
 		i < dir->source.count && !atomic_load_explicit(&engine->stop, memory_order_relaxed);
 		i++) {
-		const struct tt_entry *wanted = &dir->source.entries[i];
+		const struct tt_entry *wanted = &dir->source.entries[order ? order[i] : i];
 
 		if (!tt_entry_is_dir(wanted)) {
 			struct tt_task task = {.wanted = wanted};
@@ -349,11 +377,8 @@ void tt_planner_entries(struct tt_engine *engine, struct tt_dir *dir)
 			bool has_task = entries_plan(&entries, &task);
 
 			entries_count_progress(engine, &task, has_task);
-		} else if (!engine->policy.plan.recursive) {
-			const struct tt_plan_action action = {.kind = TT_PLAN_SKIP_DIR};
-
-			tt_planner_tell(engine, dir, wanted->name, wanted, &action, NULL);
 		}
 	}
+	free(order);
 	entries_queue_job(&entries);
 }
