@@ -98,7 +98,8 @@ int tt_neutral_reader_flags(const struct tt_neutral_reader *reader);
  */
 void tt_neutral_reader_refused(struct tt_neutral_reader *reader);
 
-/* Before a read at `offset`: looks at what read-ahead may reach from there. */
+/* Before a read at `offset`: looks at what read-ahead may reach from there. What lies a segment or
+ * more below has been read: after a long hole it is dropped here. */
 void tt_neutral_reader_ahead(struct tt_neutral_reader *reader, uint64_t offset);
 
 /* Everything below `offset` has been read: drops behind, at folio edges, in windows of 8 MiB. */

@@ -90,8 +90,30 @@ static int deleter_empty(struct deleter *deleter, int fd)
 	return result;
 }
 
-/* One name, with its contents if that is allowed. Told and counted when it is gone. */
-static int deleter_remove(
+/* rsync prints this where it prints what it did, not where it prints errors. */
+static void deleter_say_not_empty(const struct deleter *deleter)
+{
+	char shown[PATH_MAX * 5];
+
+	tt_log_line(deleter->engine->log, TT_LOG_INFO, "cannot delete non-empty directory: %s",
+		tt_log_escape(deleter->path, shown, sizeof shown));
+}
+
+/* Whether a directory that was left as it is would not be empty. */
+static int deleter_look_inside(int dir_fd, const char *name)
+{
+	struct tt_listing names = {0};
+	TT_FD_AUTO fd = tt_fd_open_dir(dir_fd, name);
+	int r = fd < 0 ? fd : tt_listing_read_names(&names, fd);
+
+	if (r >= 0)
+		r = names.count > 0;
+	tt_listing_deinit(&names);
+	return r;
+}
+
+/* One name, with its contents if that is allowed. Not told. Returns 1 if something stays. */
+static int deleter_remove_silently(
 	struct deleter *deleter, int dir_fd, const char *name, uint32_t mode, bool contents)
 {
 	struct tt_engine *engine = deleter->engine;
@@ -107,24 +129,34 @@ static int deleter_remove(
 			tt_engine_fail(engine, "opening directory", deleter->dir, below, fd);
 		r = fd < 0 ? fd : deleter_empty(deleter, fd);
 	}
+	if (S_ISDIR(mode) && !contents && engine->policy.dry_run)
+		r = deleter_look_inside(dir_fd, name);
 	if (r != 0) {
-		if (r == 1)
-			tt_log_line(engine->log, TT_LOG_WARNING,
-				"cannot delete non-empty directory: %s", deleter->path);
+		if (S_ISDIR(mode) && r != -ECANCELED)
+			deleter_say_not_empty(deleter);
 		return r;
 	}
 	if (!engine->policy.dry_run && unlinkat(dir_fd, name, S_ISDIR(mode) ? AT_REMOVEDIR : 0) < 0
 		&& errno != ENOENT) {
 		r = -errno;
 		if (r == -ENOTEMPTY || r == -EEXIST)
-			tt_log_line(engine->log, TT_LOG_WARNING,
-				"cannot delete non-empty directory: %s", deleter->path);
+			deleter_say_not_empty(deleter);
 		else
 			tt_engine_fail(engine, "deleting", deleter->dir, below, r);
 		return r;
 	}
-	deleter_tell(deleter, mode);
 	return 0;
+}
+
+/* Told and counted when it is gone. */
+static int deleter_remove(
+	struct deleter *deleter, int dir_fd, const char *name, uint32_t mode, bool contents)
+{
+	int r = deleter_remove_silently(deleter, dir_fd, name, mode, contents);
+
+	if (r == 0)
+		deleter_tell(deleter, mode);
+	return r;
 }
 
 static void deleter_begin(
@@ -149,24 +181,45 @@ static bool deleter_is_extraneous(
 		tt_engine_path(dir, entry->name, path, sizeof path), tt_entry_is_dir(entry));
 }
 
+/* What could not be read may be what seems to be missing. */
+static bool deleter_is_forbidden(struct tt_engine *engine)
+{
+	engine->io_error = engine->io_error || atomic_load(&engine->list_failed);
+	if (!engine->io_error && !atomic_load(&engine->disk_full))
+		return false;
+	if (!engine->said_no_deletions)
+		tt_log_line(
+			engine->log, TT_LOG_INFO, "IO error encountered -- skipping file deletion");
+	engine->said_no_deletions = true;
+	return true;
+}
+
+/* Before anything is deleted, as much of the source is looked at as the budget allows: in all but
+ * huge trees, all of it. */
+static void deleter_await_listings(struct tt_engine *engine)
+{
+	pthread_mutex_lock(&engine->lock);
+	while ((engine->heap_count > 0 || engine->listings > 0)
+		&& engine->entries_ahead < engine->most_entries_ahead
+		&& engine->dirs_ahead < engine->most_dirs_ahead && !atomic_load(&engine->stop))
+		tt_engine_wait_plan(engine);
+	pthread_mutex_unlock(&engine->lock);
+}
+
 void tt_deleter_extraneous(struct tt_engine *engine, struct tt_dir *dir)
 {
 	unsigned count = 0;
 	struct deleter *deleter;
 
-	if (dir->destination_fd < 0 || dir->destination.count == 0)
+	if (deleter_is_forbidden(engine) || dir->destination_fd < 0 || dir->destination.count == 0)
 		return;
 	for (unsigned i = 0; i < dir->destination.count; i++)
 		count += deleter_is_extraneous(engine, dir, &dir->destination.entries[i]);
 	if (count == 0)
 		return;
-	if (engine->io_error || atomic_load(&engine->disk_full)) {
-		if (!engine->said_no_deletions)
-			tt_log_line(engine->log, TT_LOG_WARNING,
-				"IO error encountered -- skipping file deletion");
-		engine->said_no_deletions = true;
+	deleter_await_listings(engine);
+	if (deleter_is_forbidden(engine))
 		return;
-	}
 	struct tt_entry *extraneous = malloc(count * sizeof *extraneous);
 
 	deleter = malloc(sizeof *deleter);
@@ -200,8 +253,9 @@ int tt_deleter_make_way(struct tt_engine *engine, struct tt_dir *dir,
 
 	if (deleter) {
 		deleter_begin(deleter, engine, dir, existing->name);
-		r = deleter_remove(deleter, dir->destination_fd, existing->name, existing->mode,
-			engine->policy.delete_mode != TT_DELETE_NONE);
+		/* It is replaced, which is told of what replaces it. */
+		r = deleter_remove_silently(deleter, dir->destination_fd, existing->name,
+			existing->mode, engine->policy.delete_mode != TT_DELETE_NONE);
 	}
 	free(deleter);
 	if (r != 0) {

@@ -136,6 +136,7 @@ static struct tt_dir *engine_next_listing(struct tt_engine *engine, unsigned mos
 	tt_dir_queue_remove(engine, dir);
 	dir->state = TT_DIR_LISTING;
 	engine->dirs_ahead++;
+	engine->listings++;
 	return dir;
 }
 

@@ -18,6 +18,9 @@ static void finish_attributes(struct tt_engine *engine, struct tt_dir *dir)
 	if (engine->policy.dry_run || !dir->is_target || dir->destination_fd < 0 || dir->failed
 		|| !dir->changed)
 		return;
+	/* --delete-before: the copying comes to the directory again, and tells of its time. */
+	if (!engine->copying_pass && engine->policy.delete_mode == TT_DELETE_BEFORE)
+		return;
 	int r = tt_meta_apply_fd(&engine->policy.meta, dir->destination_fd, &dir->entry,
 		dir->exists ? &dir->existing : NULL, &step);
 

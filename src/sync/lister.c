@@ -23,15 +23,29 @@ struct lister {
 	struct tt_dir *dir;
 };
 
+/* In a walk that only deletes nothing is said: the one that copies says it, too. */
+static void lister_fail(struct tt_engine *engine, const char *verb, const struct tt_dir *dir,
+	const char *name, int error)
+{
+	if (engine->copying_pass)
+		tt_engine_fail(engine, verb, dir, name, error);
+}
+
+static void lister_vanished(struct tt_engine *engine, struct tt_dir *dir, const char *name)
+{
+	if (engine->copying_pass)
+		tt_engine_vanished(engine, dir, name);
+}
+
 static void lister_report(void *context, const char *name, int error)
 {
 	const struct lister *lister = context;
 
 	lister->dir->list_error = error;
 	if (error == -ENOENT || error == -ESTALE)
-		tt_engine_vanished(lister->engine, lister->dir, name);
+		lister_vanished(lister->engine, lister->dir, name);
 	else
-		tt_engine_fail(lister->engine, "reading attributes of", lister->dir, name, error);
+		lister_fail(lister->engine, "reading attributes of", lister->dir, name, error);
 }
 
 static void lister_open_source(struct tt_engine *engine, struct tt_dir *dir)
@@ -52,9 +66,9 @@ static void lister_open_source(struct tt_engine *engine, struct tt_dir *dir)
 			continue;
 		dir->list_error = fd;
 		if (fd == -ENOENT || fd == -ESTALE)
-			tt_engine_vanished(engine, dir, NULL);
+			lister_vanished(engine, dir, NULL);
 		else
-			tt_engine_fail(engine, "opening directory", dir, NULL, fd);
+			lister_fail(engine, "opening directory", dir, NULL, fd);
 	}
 }
 
@@ -69,7 +83,7 @@ static void lister_open_destination(struct tt_engine *engine, struct tt_dir *dir
 		dir->destination_fd = fd;
 	} else if (fd != -ENOENT) {
 		dir->failed = true;
-		tt_engine_fail(engine, "opening directory", dir, NULL, fd);
+		lister_fail(engine, "opening directory", dir, NULL, fd);
 	}
 }
 
@@ -85,6 +99,25 @@ static void lister_sweep(struct tt_engine *engine, struct tt_dir *dir)
 		if (engine->policy.dry_run || tt_stage_sweep(dir->destination_fd, entry->name) >= 0)
 			entry->flags |= TT_ENTRY_VANISHED;
 	}
+}
+
+/* Groups that an ordinary user is not in are left alone. Neighbours mostly have the same. */
+static void lister_check_groups(struct tt_engine *engine, struct tt_dir *dir)
+{
+	bool may = true;
+
+	if (!engine->policy.plan.group || engine->policy.plan.is_super)
+		return;
+	for (unsigned i = 0; i < dir->source.count; i++) {
+		struct tt_entry *entry = &dir->source.entries[i];
+
+		if (i == 0 || entry->gid != entry[-1].gid)
+			may = tt_meta_may_give_group(entry->gid);
+		if (!may)
+			entry->flags |= TT_ENTRY_SKIP_GROUP;
+	}
+	if (!dir->parent && !tt_meta_may_give_group(dir->entry.gid))
+		dir->entry.flags |= TT_ENTRY_SKIP_GROUP;
 }
 
 static void lister_read(struct tt_engine *engine, struct tt_dir *dir)
@@ -105,10 +138,11 @@ static void lister_read(struct tt_engine *engine, struct tt_dir *dir)
 
 		if (r < 0) {
 			dir->list_error = r;
-			tt_engine_fail(engine, "reading directory", dir, NULL, r);
+			lister_fail(engine, "reading directory", dir, NULL, r);
 		}
 	}
 	tt_listing_sort(&dir->source);
+	lister_check_groups(engine, dir);
 	if (dir->destination_fd < 0)
 		return;
 	int r = tt_listing_read_names(&dir->destination, dir->destination_fd);
@@ -118,7 +152,7 @@ static void lister_read(struct tt_engine *engine, struct tt_dir *dir)
 			engine->policy.plan.links);
 	if (r < 0) {
 		dir->list_error = r;
-		tt_engine_fail(engine, "reading directory", dir, NULL, r);
+		lister_fail(engine, "reading directory", dir, NULL, r);
 	}
 	lister_sweep(engine, dir);
 }
@@ -134,7 +168,7 @@ static bool lister_no_descent(
 	if (entry->ino == engine->destination_ino
 		&& (((uint64_t)entry->dev_major << 32) | entry->dev_minor)
 			   == engine->destination_dev_key) {
-		tt_engine_fail(engine, "copying the destination into itself, not descending into",
+		lister_fail(engine, "copying the destination into itself, not descending into",
 			parent, entry->name, -ELOOP);
 		return true;
 	}
@@ -200,7 +234,7 @@ static void lister_make_children(struct tt_engine *engine, struct tt_dir *dir)
 	}
 	if (first < dir->source.count) {
 		dir->list_error = -ENOMEM;
-		tt_engine_fail(engine, "reading directory", dir, NULL, -ENOMEM);
+		lister_fail(engine, "reading directory", dir, NULL, -ENOMEM);
 	}
 }
 
@@ -228,6 +262,7 @@ static void lister_enter_listed(struct tt_engine *engine, struct tt_dir *dir)
 {
 	pthread_mutex_lock(&engine->lock);
 	dir->state = TT_DIR_LISTED;
+	engine->listings--;
 	dir->pending += dir->child_count;
 	engine->unlisted += dir->child_count;
 	if (--engine->unlisted == 0 && engine->copying_pass) {
@@ -240,21 +275,33 @@ static void lister_enter_listed(struct tt_engine *engine, struct tt_dir *dir)
 		/* Without memory for the queue the plan lists the child itself. */
 		(void)tt_dir_queue_push(engine, dir->children[i]);
 	}
+	if (dir->list_error < 0 && dir->list_error != -ENOENT)
+		atomic_store(&engine->list_failed, true);
 	tt_engine_wake_plan(engine);
 	tt_engine_wake_workers(engine, dir->child_count);
 	pthread_mutex_unlock(&engine->lock);
+}
+
+/* Below the root the listing of the parent has told the device numbers; a child that has become
+ * another since is on whatever file system it is on, and only the choice of mechanism is at stake.
+ */
+static void lister_find_volumes(struct tt_engine *engine, struct tt_dir *dir)
+{
+	if (dir->layer_count > 0 && dir->source_fds[0] >= 0)
+		dir->from = dir->parent ? tt_volume_find(engine, dir->entry.dev_major,
+				    dir->entry.dev_minor, dir->source_fds[0], dir->parent->from)
+					: tt_volume_get(engine, dir->source_fds[0], NULL);
+	if (dir->destination_fd >= 0)
+		dir->to = dir->parent ? tt_volume_find(engine, dir->existing.dev_major,
+				  dir->existing.dev_minor, dir->destination_fd, dir->parent->to)
+				      : tt_volume_get(engine, dir->destination_fd, NULL);
 }
 
 void tt_lister_run(struct tt_engine *engine, struct tt_worker *worker, struct tt_dir *dir)
 {
 	lister_open_source(engine, dir);
 	lister_open_destination(engine, dir);
-	if (dir->layer_count > 0 && dir->source_fds[0] >= 0)
-		dir->from = tt_volume_get(
-			engine, dir->source_fds[0], dir->parent ? dir->parent->from : NULL);
-	if (dir->destination_fd >= 0)
-		dir->to = tt_volume_get(
-			engine, dir->destination_fd, dir->parent ? dir->parent->to : NULL);
+	lister_find_volumes(engine, dir);
 	lister_read(engine, dir);
 	if (engine->policy.plan.checksum && engine->copying_pass)
 		tt_compare_listing(engine, worker, dir);

@@ -68,6 +68,13 @@ static void operands_fail(struct tt_engine *engine, const char *verb, const char
 	engine->io_error = true;
 }
 
+static void operands_tell_skipped(const struct tt_engine *engine, const char *name)
+{
+	const struct tt_event event = {.kind = TT_EVENT_SKIP_DIR, .path = name, .mode = S_IFDIR};
+
+	engine->events.event(engine->events.context, &event);
+}
+
 /* A source whose contents are wanted: a layer of the root. */
 static void operands_add_contents(struct tt_engine *engine, struct tt_dir *root, const char *path)
 {
@@ -79,9 +86,7 @@ static void operands_add_contents(struct tt_engine *engine, struct tt_dir *root,
 		return;
 	}
 	if (!engine->policy.plan.recursive) {
-		const struct tt_event event = {.kind = TT_EVENT_SKIP_DIR, .path = "."};
-
-		engine->events.event(engine->events.context, &event);
+		operands_tell_skipped(engine, ".");
 		tt_fd_close(fd);
 		return;
 	}
@@ -111,6 +116,12 @@ static void operands_add_named(struct tt_engine *engine, struct tt_dir *root, co
 	}
 	const struct tt_entry *entry = &root->source.entries[root->source.count - 1];
 
+	if (tt_entry_is_dir(entry) && !engine->policy.plan.recursive) {
+		operands_tell_skipped(engine, entry->name);
+		root->source.count--;
+		tt_fd_close(fd);
+		return;
+	}
 	if (tt_filter_is_excluded(engine->policy.filter, entry->name, tt_entry_is_dir(entry))) {
 		root->source.count--;
 		tt_fd_close(fd);
@@ -142,11 +153,11 @@ static int operands_open_sources(struct tt_engine *engine, struct tt_dir *root)
 	return 0;
 }
 
-/* The one source that is no directory may become a file of another name. */
-static bool operands_is_single_file(const struct tt_engine *engine, const struct tt_dir *root)
+/* If all that is to be copied is no directory it may become a file of another name. */
+static bool operands_is_single_file(const struct tt_dir *root)
 {
-	return engine->source_count == 1 && root->layer_count == 1 && root->layer_is_named[0]
-	       && root->source.count == 1 && !tt_entry_is_dir(&root->source.entries[0]);
+	return root->layer_count == 1 && root->layer_is_named[0] && root->source.count == 1
+	       && !tt_entry_is_dir(&root->source.entries[0]);
 }
 
 /* DST names a file: the directory above it is opened. */
@@ -193,10 +204,23 @@ static int operands_make_directory(struct tt_engine *engine, struct tt_dir *root
 	return 0;
 }
 
-static int operands_open_destination(struct tt_engine *engine, struct tt_dir *root)
+/* A destination with a slash at its end is made even if there is nothing to put into it. */
+static int operands_make_named_directory(struct tt_engine *engine, struct tt_dir *root)
+{
+	size_t length = strlen(engine->destination);
+	struct stat st;
+
+	if (length == 0 || engine->destination[length - 1] != '/' || engine->deleting_pass
+		|| stat(engine->destination, &st) == 0)
+		return 0;
+	return operands_make_directory(engine, root);
+}
+
+static int operands_open_destination(
+	struct tt_engine *engine, struct tt_dir *root, bool *ret_missing)
 {
 	const char *path = engine->destination;
-	bool single = operands_is_single_file(engine, root);
+	bool single = operands_is_single_file(root);
 	struct operand operand;
 	struct statx stx;
 	int r = operands_parse(path, &operand);
@@ -209,6 +233,10 @@ static int operands_open_destination(struct tt_engine *engine, struct tt_dir *ro
 
 	if (fd == -ENOENT && single && !operand.contents)
 		return operands_open_file(engine, root, &operand);
+	if (fd == -ENOENT && engine->deleting_pass) {
+		*ret_missing = true; /* nothing to delete; the copying makes it */
+		return 0;
+	}
 	if (fd == -ENOENT)
 		return operands_make_directory(engine, root);
 	if (fd == -ENOTDIR && single)
@@ -221,6 +249,11 @@ static int operands_open_destination(struct tt_engine *engine, struct tt_dir *ro
 	}
 	if (fd < 0) {
 		operands_say(engine, "opening destination", path, tt_error_text(fd));
+		return TT_EXIT_SELECT;
+	}
+	if (faccessat(fd, ".", X_OK, AT_EACCESS) < 0) { /* readable, but nothing in it is */
+		operands_say(engine, "opening destination", path, tt_error_text(-errno));
+		tt_fd_close(fd);
 		return TT_EXIT_SELECT;
 	}
 	root->destination_fd = fd;
@@ -348,22 +381,26 @@ static void operands_remember_destination(struct tt_engine *engine, const struct
 int tt_operands_open(struct tt_engine *engine, struct tt_dir **ret_root)
 {
 	struct tt_dir *root = tt_dir_new(NULL, NULL);
+	bool missing = false;
 
 	if (!root)
 		return TT_EXIT_MEMORY;
 	int r = operands_open_sources(engine, root);
 
 	if (r == 0 && root->layer_count == 0) {
+		/* Nothing to copy: no reason to look for what the source does not have. */
+		r = operands_make_named_directory(engine, root);
 		tt_dir_free(root);
 		*ret_root = NULL;
-		return 0;
+		return r;
 	}
 	if (r == 0)
 		r = operands_check_overlap(engine);
 	if (r == 0)
-		r = operands_open_destination(engine, root);
-	if (r != 0) {
+		r = operands_open_destination(engine, root, &missing);
+	if (r != 0 || missing) {
 		tt_dir_free(root);
+		*ret_root = NULL;
 		return r;
 	}
 	operands_remember_destination(engine, root);

@@ -116,8 +116,14 @@ static bool plan_same_content(const struct tt_plan_policy *policy, const struct 
 static void plan_regular(const struct tt_plan_policy *policy, const struct tt_entry *wanted,
 	const struct tt_entry *existing, struct tt_plan_action *action)
 {
-	if (plan_same_content(policy, wanted, existing))
+	if (plan_same_content(policy, wanted, existing)) {
+		/* Content that was compared brings the time in full, for which rsync has no letter.
+		 */
+		if (policy->checksum && policy->times && action->kind == TT_PLAN_KEEP
+			&& wanted->mtime_nsec != existing->mtime_nsec)
+			action->kind = TT_PLAN_ATTRIBUTES;
 		return;
+	}
 	action->kind = TT_PLAN_COPY;
 	action->item |= TT_ITEM_TRANSFER;
 	if (wanted->size_bytes != existing->size_bytes)

@@ -30,6 +30,7 @@ static void planner_await_listing(struct tt_engine *engine, struct tt_dir *dir, 
 			tt_dir_queue_remove(engine, dir);
 		dir->state = TT_DIR_LISTING;
 		engine->dirs_ahead++;
+		engine->listings += !skip;
 		mine = true;
 	}
 	while (!mine && dir->state != TT_DIR_LISTED)
@@ -46,6 +47,25 @@ static void planner_await_listing(struct tt_engine *engine, struct tt_dir *dir, 
 		tt_lister_run(engine, &engine->workers[engine->worker_count], dir);
 }
 
+/* The mode while names are made in the directory: an ordinary user must be able to make them
+ * whatever its final mode is, and they get its group only if its final mode says so. */
+static void planner_open_mode(struct tt_engine *engine, struct tt_dir *dir, uint32_t present)
+{
+	uint32_t mode = present & 07777;
+
+	if (engine->policy.dry_run || dir->destination_fd < 0)
+		return;
+	if (!engine->policy.plan.is_super)
+		mode |= 0700;
+	if (engine->policy.plan.perms)
+		mode = (mode & ~(uint32_t)S_ISGID) | (dir->entry.mode & S_ISGID);
+	if (mode != (present & 07777) && fchmod(dir->destination_fd, mode) == 0) {
+		pthread_mutex_lock(&engine->lock);
+		dir->changed = true;
+		pthread_mutex_unlock(&engine->lock);
+	}
+}
+
 static int planner_make_directory(
 	struct tt_engine *engine, struct tt_dir *dir, const struct tt_plan_action *action)
 {
@@ -60,32 +80,23 @@ static int planner_make_directory(
 	if (engine->policy.dry_run)
 		return 0;
 	/* Ours alone until it is complete: it gets its mode when its last child has arrived. */
-	if (mkdirat(parent->destination_fd, dir->name, 0700) < 0 && errno != EEXIST)
+	bool made = mkdirat(parent->destination_fd, dir->name, 0700) == 0;
+
+	if (!made && errno != EEXIST)
 		return -errno;
 	int fd = tt_fd_open_dir(parent->destination_fd, dir->name);
 
 	if (fd < 0)
 		return fd;
 	dir->destination_fd = fd;
-	dir->to = tt_volume_get(engine, fd, parent->to);
+	dir->to = made ? parent->to : tt_volume_get(engine, fd, parent->to);
+	if (engine->policy.plan.perms && (dir->entry.mode & S_ISGID))
+		planner_open_mode(engine, dir, 0700);
 	pthread_mutex_lock(&engine->lock);
 	parent->changed = true;
 	dir->changed = true;
 	pthread_mutex_unlock(&engine->lock);
 	return dir->to ? 0 : -ENOMEM;
-}
-
-/* An ordinary user must be able to make names in a directory whose final mode does not let him. */
-static void planner_open_mode(struct tt_engine *engine, struct tt_dir *dir)
-{
-	if (engine->policy.dry_run || dir->destination_fd < 0 || engine->policy.plan.is_super
-		|| (dir->existing.mode & 0700) == 0700)
-		return;
-	if (fchmod(dir->destination_fd, (dir->existing.mode & 07777) | 0700) == 0) {
-		pthread_mutex_lock(&engine->lock);
-		dir->changed = true;
-		pthread_mutex_unlock(&engine->lock);
-	}
 }
 
 static void planner_count_directory(struct tt_engine *engine, bool is_new)
@@ -96,22 +107,32 @@ static void planner_count_directory(struct tt_engine *engine, bool is_new)
 	engine->stats.created_directories += is_new;
 }
 
-/* Makes the directory or finds it there. Returns whether its contents are wanted. */
-static bool planner_enter_directory(struct tt_engine *engine, struct tt_dir *dir)
+/* Makes the directory or finds it there. Returns whether its contents are wanted; *ret_action says
+ * what is to be told of it. */
+static bool planner_enter_directory(
+	struct tt_engine *engine, struct tt_dir *dir, struct tt_plan_action *ret_action)
 {
 	struct tt_plan_action action;
 	const struct tt_entry *existing =
 		dir->existing.mode != 0 && (dir->exists || dir->parent) ? &dir->existing : NULL;
 
+	*ret_action = (struct tt_plan_action){.kind = TT_PLAN_SKIP};
 	if (!dir->is_target)
 		return true;
-	tt_plan_entry(&engine->policy.plan, &dir->entry, existing, &action);
+	struct tt_plan_policy policy = engine->policy.plan;
+
 	if (!dir->parent) /* it was made, if need be, when the operands were opened */
+		policy.existing = false;
+	tt_plan_entry(&policy, &dir->entry, existing, &action);
+	if (!dir->parent)
 		action.make_way = false;
 	bool is_new = !dir->exists;
 
-	if (action.kind == TT_PLAN_SKIP || action.kind == TT_PLAN_SKIP_DIR)
+	if (action.kind == TT_PLAN_SKIP || action.kind == TT_PLAN_SKIP_DIR) {
+		action.item = existing ? 0 : TT_ITEM_NEW;
+		*ret_action = action;
 		return false;
+	}
 	planner_count_directory(engine, is_new);
 	if (is_new && dir->parent) {
 		int r = planner_make_directory(engine, dir, &action);
@@ -123,14 +144,14 @@ static bool planner_enter_directory(struct tt_engine *engine, struct tt_dir *dir
 			return false;
 		}
 	} else if (!is_new) {
-		planner_open_mode(engine, dir);
+		planner_open_mode(engine, dir, dir->existing.mode);
 	}
-	if (action.kind == TT_PLAN_ATTRIBUTES || !dir->parent) {
+	if (action.item != 0) {
 		pthread_mutex_lock(&engine->lock);
-		dir->changed = dir->changed || is_new || action.kind == TT_PLAN_ATTRIBUTES;
+		dir->changed = true;
 		pthread_mutex_unlock(&engine->lock);
 	}
-	tt_planner_tell(engine, dir, NULL, &dir->entry, &action, NULL);
+	*ret_action = action;
 	return true;
 }
 
@@ -143,10 +164,15 @@ static bool planner_deletes(const struct tt_engine *engine)
 /* All of one directory but its children. Returns whether they are wanted. */
 static bool planner_plan_directory(struct tt_engine *engine, struct tt_dir *dir)
 {
+	struct tt_plan_action action = {.kind = TT_PLAN_SKIP};
+
 	if (dir->failed)
 		return false;
-	if (engine->copying_pass && !planner_enter_directory(engine, dir))
+	if (engine->copying_pass && !planner_enter_directory(engine, dir, &action)) {
+		if (!dir->failed)
+			tt_planner_tell(engine, dir, NULL, &dir->entry, &action, NULL);
 		return false;
+	}
 	if (dir->list_error < 0 && dir->list_error != -ENOENT)
 		engine->io_error = true;
 	if (dir->to && !engine->policy.dry_run
@@ -156,8 +182,11 @@ static bool planner_plan_directory(struct tt_engine *engine, struct tt_dir *dir)
 	}
 	if (planner_deletes(engine) && (dir->entry.flags & TT_ENTRY_CONTENTS) && !dir->no_descent)
 		tt_deleter_extraneous(engine, dir);
-	if (engine->copying_pass)
-		tt_planner_entries(engine, dir);
+	if (!engine->copying_pass)
+		return true;
+	if (dir->is_target)
+		tt_planner_tell(engine, dir, NULL, &dir->entry, &action, NULL);
+	tt_planner_entries(engine, dir);
 	return true;
 }
 

@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "sync/apply.h"
 #include "sync/deleter.h"
+#include "sync/order.h"
 #include "sys/fd.h"
 #include "tree/linkset.h"
 
@@ -27,7 +29,10 @@ void tt_planner_tell(struct tt_engine *engine, const struct tt_dir *dir, const c
 {
 	char path[PATH_MAX * 2];
 
-	if (action->item == 0 && action->kind == TT_PLAN_KEEP && !engine->policy.report_unchanged)
+	if (!engine->policy.report_unchanged
+		&& (action->kind == TT_PLAN_SKIP
+			|| (action->kind == TT_PLAN_KEEP
+				&& (action->item & ~(uint32_t)TT_ITEM_HARD_LINK) == 0)))
 		return;
 	struct tt_event event = {
 		.kind = TT_EVENT_ITEM,
@@ -132,7 +137,7 @@ static void entries_count_seen(struct tt_engine *engine, const struct tt_entry *
 		stats->devices++;
 	else
 		stats->specials++;
-	if (S_ISREG(wanted->mode) || (S_ISLNK(wanted->mode) && engine->policy.plan.links))
+	if (S_ISREG(wanted->mode) || S_ISLNK(wanted->mode))
 		stats->total_bytes += wanted->size_bytes;
 }
 
@@ -180,7 +185,8 @@ static bool entries_follow(struct planner_entries *entries, struct tt_task *task
 		return false;
 	}
 	strcpy(leader, tt_linkset_leader(task->group));
-	bool linked = entries_is_linked(engine, leader, task->existing);
+	bool linked =
+		tt_linkset_stands(task->group) && entries_is_linked(engine, leader, task->existing);
 
 	task->is_follower = true;
 	task->action.item &= ~(uint32_t)(TT_ITEM_TRANSFER | TT_ITEM_LOCAL | TT_ITEM_CHECKSUM);
@@ -205,7 +211,7 @@ static bool entries_follow(struct planner_entries *entries, struct tt_task *task
 	if (r == 1 + (int)TT_LINKSET_ARRIVED && linked) {
 		/* One inode there as here: its attributes are the leader's affair. */
 		task->action.kind = TT_PLAN_KEEP;
-		task->action.item = 0;
+		task->action.item = TT_ITEM_HARD_LINK;
 		tt_planner_tell(engine, dir, task->wanted->name, task->wanted, &task->action, NULL);
 		return true;
 	}
@@ -240,6 +246,8 @@ static bool entries_hard_link(struct planner_entries *entries, struct tt_task *t
 		return false; /* no memory: a copy of its own */
 	if (r == 0)
 		return entries_follow(entries, task);
+	if (task->action.kind == TT_PLAN_KEEP || task->action.kind == TT_PLAN_ATTRIBUTES)
+		tt_linkset_set_stands(task->group);
 	/* It leads. Where its content is there already, or nothing is done at all, followers need
 	 * not wait. */
 	bool waits = !engine->policy.dry_run
@@ -259,13 +267,26 @@ static bool entries_make_way(struct planner_entries *entries, struct tt_task *ta
 {
 	if (!task->action.make_way || !S_ISDIR(task->existing->mode))
 		return true;
-	if (tt_deleter_make_way(entries->engine, entries->dir, task->existing,
-		    entries_type_words(task->wanted->mode))
-		== 0)
+	return tt_deleter_make_way(entries->engine, entries->dir, task->existing,
+		       entries_type_words(task->wanted->mode))
+	       == 0;
+}
+
+/* A file that cannot be read is not told of as one that is copied. Root reads everything; for
+ * others the mode says it at once where reading is allowed. */
+static bool entries_can_read(struct tt_engine *engine, const struct tt_dir *dir,
+	const struct tt_entry *wanted, const struct tt_plan_action *action)
+{
+	if (action->kind != TT_PLAN_COPY || engine->policy.dry_run || engine->policy.plan.is_super
+		|| (wanted->mode & 0444) == 0444)
 		return true;
-	if (task->group)
-		tt_apply_settle_group(&entries->engine->workers[entries->engine->worker_count],
-			task->group, false);
+	if (faccessat(dir->source_fds[wanted->layer], wanted->name, R_OK,
+		    AT_EACCESS | AT_SYMLINK_NOFOLLOW)
+			== 0
+		|| errno != EACCES)
+		return true;
+	tt_engine_fail(engine, "opening", dir, wanted->name, -EACCES);
+	entries_count(engine, wanted, action); /* as rsync, which finds out after it has counted */
 	return false;
 }
 
@@ -293,13 +314,18 @@ static bool entries_plan(struct planner_entries *entries, struct tt_task *task)
 	bool skipped =
 		task->action.kind == TT_PLAN_SKIP || task->action.kind == TT_PLAN_SKIP_NONREG;
 
-	if (engine->policy.plan.hard_links && wanted->nlink > 1 && !skipped
-		&& entries_hard_link(entries, task))
-		return task->action.kind != TT_PLAN_KEEP;
-	if (task->action.kind == TT_PLAN_SKIP)
+	if (!skipped && !entries_can_read(engine, dir, wanted, &task->action))
 		return false;
 	if (!entries_make_way(entries, task))
 		return false;
+	if (engine->policy.plan.hard_links && wanted->nlink > 1 && !skipped
+		&& entries_hard_link(entries, task))
+		return task->action.kind != TT_PLAN_KEEP;
+	if (task->action.kind == TT_PLAN_SKIP) {
+		task->action.item = task->existing ? 0 : TT_ITEM_NEW;
+		tt_planner_tell(engine, dir, wanted->name, wanted, &task->action, NULL);
+		return false;
+	}
 	entries_count(engine, wanted, &task->action);
 	tt_planner_tell(engine, dir, wanted->name, wanted, &task->action, NULL);
 	if (engine->policy.dry_run || task->action.kind == TT_PLAN_KEEP
@@ -337,10 +363,12 @@ void tt_planner_entries(struct tt_engine *engine, struct tt_dir *dir)
 
 	if (dir->destination_name && dir->source.count > 0)
 		entries_find_renamed(dir);
+	unsigned *order = tt_order_names(engine, dir);
+
 	for (unsigned i = 0;
 		i < dir->source.count && !atomic_load_explicit(&engine->stop, memory_order_relaxed);
 		i++) {
-		const struct tt_entry *wanted = &dir->source.entries[i];
+		const struct tt_entry *wanted = &dir->source.entries[order ? order[i] : i];
 
 		if (!tt_entry_is_dir(wanted)) {
 			struct tt_task task = {.wanted = wanted};
@@ -349,11 +377,8 @@ void tt_planner_entries(struct tt_engine *engine, struct tt_dir *dir)
 			bool has_task = entries_plan(&entries, &task);
 
 			entries_count_progress(engine, &task, has_task);
-		} else if (!engine->policy.plan.recursive) {
-			const struct tt_plan_action action = {.kind = TT_PLAN_SKIP_DIR};
-
-			tt_planner_tell(engine, dir, wanted->name, wanted, &action, NULL);
 		}
 	}
+	free(order);
 	entries_queue_job(&entries);
 }

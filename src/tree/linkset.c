@@ -32,6 +32,7 @@ struct tt_linkset_group {
 	const char *leader; /* written under the lock, read atomically without it */
 	struct linkset_followers *followers;
 	enum tt_linkset_state state;
+	bool stands; /* planner thread only */
 };
 
 struct linkset_chunk {
@@ -241,6 +242,26 @@ int tt_linkset_enter(struct tt_linkset *set, uint32_t dev_major, uint32_t dev_mi
 	r = linkset_enter_locked(set, dev_major, dev_minor, ino, path, ret_group);
 	(void)pthread_mutex_unlock(&set->lock);
 	return r;
+}
+
+void tt_linkset_set_stands(struct tt_linkset_group *group)
+{
+	group->stands = true;
+}
+
+bool tt_linkset_stands(const struct tt_linkset_group *group)
+{
+	return group->stands;
+}
+
+bool tt_linkset_is_led(struct tt_linkset *set, uint32_t dev_major, uint32_t dev_minor, uint64_t ino)
+{
+	(void)pthread_mutex_lock(&set->lock);
+	uint32_t number = *linkset_find(set, dev_major, dev_minor, ino);
+	bool led = number && linkset_group(set, number - 1)->state != TT_LINKSET_FAILED;
+
+	(void)pthread_mutex_unlock(&set->lock);
+	return led;
 }
 
 const char *tt_linkset_leader(const struct tt_linkset_group *group)

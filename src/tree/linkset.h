@@ -3,8 +3,8 @@
  * -H: which names are one inode. The only thing of tiptoe's that grows with the tree, so it is
  * small: an identity, the leader's path, and who waits for it.
  *
- * A group is led by the first of its names in rsync's order; the others (followers) are linked to
- * it after it arrived. If the leader fails, the next name leads.
+ * A group is led by the name that enters first; the others (followers) are linked to it after it
+ * arrived. If the leader fails, the next name leads.
  */
 #pragma once
 
@@ -29,6 +29,15 @@ void tt_linkset_free(struct tt_linkset *set); /* accepts NULL; frees all groups 
  * Otherwise returns 0, the caller follows. Or -ENOMEM. Planner thread in deterministic order. */
 int tt_linkset_enter(struct tt_linkset *set, uint32_t dev_major, uint32_t dev_minor, uint64_t ino,
 	const char *path, struct tt_linkset_group **ret_group);
+
+/* For a leader whose content is right already: nothing is going to change under its name. Planner
+ * thread only. */
+void tt_linkset_set_stands(struct tt_linkset_group *group);
+bool tt_linkset_stands(const struct tt_linkset_group *group);
+
+/* Whether tt_linkset_enter() would find a leader for the inode. Any thread. */
+bool tt_linkset_is_led(
+	struct tt_linkset *set, uint32_t dev_major, uint32_t dev_minor, uint64_t ino);
 
 /* The leader's path; valid until the leadership changes. */
 const char *tt_linkset_leader(const struct tt_linkset_group *group);

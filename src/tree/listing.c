@@ -189,6 +189,11 @@ int tt_listing_read_names(struct tt_listing *listing, int dir_fd)
 	return (int)got;
 }
 
+static int listing_compare_entries(const void *a, const void *b)
+{
+	return tt_entry_compare(a, b);
+}
+
 static int listing_compare(const void *a, const void *b)
 {
 	const struct tt_entry *x = a, *y = b;
@@ -197,9 +202,20 @@ static int listing_compare(const void *a, const void *b)
 	return r != 0 ? r : (int)x->layer - (int)y->layer;
 }
 
+/* In the sorted listing, of which the directories are the end, from `first` on. */
+static bool listing_has_directory(
+	const struct tt_listing *listing, unsigned first, const char *name)
+{
+	const struct tt_entry key = {.name = name, .mode = S_IFDIR};
+
+	return first < listing->count
+	       && bsearch(&key, listing->entries + first, listing->count - first, sizeof key,
+		       listing_compare_entries);
+}
+
 void tt_listing_sort(struct tt_listing *listing)
 {
-	unsigned kept = 0;
+	unsigned kept = 0, first_dir = 0;
 	bool layered = false;
 
 	for (unsigned i = 0; i < listing->count; i++)
@@ -207,11 +223,14 @@ void tt_listing_sort(struct tt_listing *listing)
 	qsort(listing->entries, listing->count, sizeof *listing->entries, listing_compare);
 	if (!layered)
 		return;
+	while (first_dir < listing->count && !tt_entry_is_dir(&listing->entries[first_dir]))
+		first_dir++;
 	for (unsigned i = 0; i < listing->count; i++) {
 		struct tt_entry *entry = &listing->entries[i];
 
-		if (kept > 0 && !tt_entry_is_dir(entry)
-			&& strcmp(listing->entries[kept - 1].name, entry->name) == 0)
+		if (!tt_entry_is_dir(entry)
+			&& ((kept > 0 && strcmp(listing->entries[kept - 1].name, entry->name) == 0)
+				|| listing_has_directory(listing, first_dir, entry->name)))
 			continue;
 		listing->entries[kept++] = *entry;
 	}

@@ -51,8 +51,8 @@ int tt_listing_add(
 int tt_listing_read_names(struct tt_listing *listing, int dir_fd);
 
 /* Sorts in rsync's order and removes duplicates: of equal names the one from the lowest layer
- * stays, directories of higher layers are kept behind it when the first is a directory too (their
- * contents are merged). */
+ * stays, but where any is a directory, only directories do, one behind the other (their contents
+ * are merged). */
 void tt_listing_sort(struct tt_listing *listing);
 
 /* Pairs the sorted source listing with the destination's names: statx for names that both have,

@@ -162,7 +162,7 @@ static mode_t meta_wanted_bits(const struct tt_meta_policy *policy, const struct
 }
 
 /* rsync leaves times that differ by less than a second alone; a file that was just written gets
- * them in full. */
+ * them in full, and so does one whose content was compared. */
 static bool meta_times_differ(const struct tt_meta_policy *policy, const struct tt_entry *wanted,
 	const struct tt_entry *existing, const struct stat *st)
 {
@@ -172,7 +172,8 @@ static bool meta_times_differ(const struct tt_meta_policy *policy, const struct 
 		return true;
 	if (st->st_mtim.tv_nsec == (long)wanted->mtime_nsec)
 		return false;
-	return !existing || existing->mtime_sec != st->st_mtim.tv_sec
+	return !existing || (policy->exact_times && S_ISREG(wanted->mode))
+	       || existing->mtime_sec != st->st_mtim.tv_sec
 	       || (long)existing->mtime_nsec != st->st_mtim.tv_nsec;
 }
 

@@ -26,7 +26,7 @@
 #endif
 
 #define MOST_CALLS 16
-#define LOW_WORD(field) \
+#define LOW_WORD(field)                                  \
 	((uint32_t)(offsetof(struct seccomp_data, field) \
 		    + (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0 : 4)))
 
@@ -66,8 +66,7 @@ static void deny(const struct call *call, int error)
 		add(BPF_LD | BPF_W | BPF_ABS, 0, 0, LOW_WORD(args[call->flags_argument]));
 		add(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 0);
 	}
-	add(BPF_RET | BPF_K, 0, 0,
-		SECCOMP_RET_ERRNO | (uint32_t)(by_flags ? EOPNOTSUPP : error));
+	add(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | (uint32_t)(by_flags ? EOPNOTSUPP : error));
 }
 
 static const struct call *find(const char *name)
@@ -96,8 +95,7 @@ int main(int argc, char **argv)
 	for (i = 1; i + 1 < argc && !strncmp(argv[i], "--", 2); i += 2) {
 		if (!strcmp(argv[i], "--error")) {
 			error = !strcmp(argv[i + 1], "ENOSYS") ? ENOSYS : EPERM;
-		} else if (!strcmp(argv[i], "--call") && count < MOST_CALLS
-			   && find(argv[i + 1])) {
+		} else if (!strcmp(argv[i], "--call") && count < MOST_CALLS && find(argv[i + 1])) {
 			calls[count++] = find(argv[i + 1]);
 		} else {
 			return usage();

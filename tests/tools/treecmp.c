@@ -3,13 +3,15 @@
  * Compares two trees in everything that a faithful copy must keep, with no code of tiptoe's or
  * rsync's in it.
  *
- *   treecmp [--no-times] [--no-owner] [--no-dir-times] [--no-links] [--no-sparse] A B
+ *   treecmp [--no-times] [--no-owner] [--no-dir-times] [--no-links] [--no-sparse] [--now=SECONDS]
+ *           A B
  *
  * Names, types, modes (12 bits), owners, sizes, times to the nanosecond, link targets and the
  * links' own times, device numbers, contents, which names are one inode, and holes (B must not hold
  * more than A). The page cache stays as it was: contents are read with O_DIRECT, and what a file
  * system caches nevertheless is dropped again page by page. Not compared: access and change times,
- * ACLs, xattrs.
+ * ACLs, xattrs. With --now, two times that are both later than that second since 1970 are equal:
+ * each was set when it happened.
  *
  * Prints one line per difference. Exit: 0 equal, 1 different, 2 something could not be looked at.
  */
@@ -50,6 +52,7 @@ struct link_pair {
 };
 
 static bool no_times, no_owner, no_dir_times, no_links, no_sparse;
+static time_t now_sec;
 static int root_a, root_b;
 static struct pair *contents;
 static size_t n_contents, room_contents;
@@ -200,7 +203,9 @@ static void compare_stat(const struct stat *a, const struct stat *b, const char 
 	if (!no_owner && (a->st_uid != b->st_uid || a->st_gid != b->st_gid)) {
 		differ(path, "owner %u:%u, %u:%u", a->st_uid, a->st_gid, b->st_uid, b->st_gid);
 	}
-	if (!no_times && !(is_dir && no_dir_times)
+	bool is_now = now_sec != 0 && a->st_mtim.tv_sec >= now_sec && b->st_mtim.tv_sec >= now_sec;
+
+	if (!no_times && !is_now && !(is_dir && no_dir_times)
 		&& (a->st_mtim.tv_sec != b->st_mtim.tv_sec
 			|| a->st_mtim.tv_nsec != b->st_mtim.tv_nsec)) {
 		differ(path, "mtime %lld.%09ld, %lld.%09ld", (long long)a->st_mtim.tv_sec,
@@ -494,6 +499,10 @@ static int parse_options(int argc, char **argv)
 	int i = 1;
 
 	for (; i < argc && argv[i][0] == '-'; i++) {
+		if (!strncmp(argv[i], "--now=", 6)) {
+			now_sec = (time_t)strtoll(argv[i] + 6, NULL, 10);
+			continue;
+		}
 		bool known = false;
 
 		for (size_t k = 0; k < sizeof(options) / sizeof(options[0]); k++) {
@@ -532,7 +541,7 @@ int main(int argc, char **argv)
 	probe_assert_page_size();
 	if (first == 0) {
 		fprintf(stderr, "usage: treecmp [--no-times] [--no-owner] [--no-dir-times] "
-				"[--no-links] [--no-sparse] A B\n");
+				"[--no-links] [--no-sparse] [--now=SECONDS] A B\n");
 		return 2;
 	}
 	compare_roots(argv[first], argv[first + 1]);
