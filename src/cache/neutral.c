@@ -200,8 +200,8 @@ void tt_neutral_reader_passed(struct tt_neutral_reader *reader, uint64_t offset)
  * stay (mm/truncate.c skips them): waits for it, drops again. */
 static void neutral_drop_ahead(struct tt_neutral_reader *reader, uint64_t end)
 {
-	const uint64_t from = reader->passed_bytes / tt_residency_folio_bytes()
-			      * tt_residency_folio_bytes();
+	const uint64_t from =
+		reader->passed_bytes / tt_residency_folio_bytes() * tt_residency_folio_bytes();
 
 	for (unsigned i = 0; i < NEUTRAL_MOST_PAUSES && reader->left_pages > 0; i++) {
 		nanosleep(&(struct timespec){.tv_nsec = NEUTRAL_PAUSE_NS}, NULL);
