@@ -215,7 +215,7 @@ let_others_in() { # DIRECTORY
 }
 
 expect() { # WHAT LEFT OPERATOR RIGHT
-	[[ $(($2 $3 $4)) -eq 1 ]] && return 0
+	let "$2 $3 $4" && return 0
 	echo "$1: $2, wanted $3 $4"
 	return 1
 }
