@@ -83,8 +83,10 @@ static int planner_make_directory(
 		return fd;
 	dir->destination_fd = fd;
 	dir->to = tt_volume_get(engine, fd, parent->to);
-	if (engine->policy.plan.perms && (dir->entry.mode & S_ISGID))
-		planner_open_mode(engine, dir, 0700);
+	if (engine->policy.plan.perms
+		&& ((dir->entry.mode | parent->entry.mode | parent->existing.mode) & S_ISGID))
+		/* It has the bit from its parent, perhaps; a mode that cannot be is changed. */
+		planner_open_mode(engine, dir, 0700 | (~dir->entry.mode & S_ISGID));
 	pthread_mutex_lock(&engine->lock);
 	parent->changed = true;
 	dir->changed = true;

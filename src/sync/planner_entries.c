@@ -221,6 +221,11 @@ static bool entries_follow(struct planner_entries *entries, struct tt_task *task
 		tt_planner_tell(engine, dir, task->wanted->name, task->wanted, &task->action, NULL);
 		return true;
 	}
+	/* The name is made anew, whatever was under it. */
+	if (task->action.kind == TT_PLAN_KEEP)
+		task->action.kind = TT_PLAN_ATTRIBUTES;
+	if (!engine->policy.plan.times && !(task->action.item & TT_ITEM_NEW))
+		task->action.item |= TT_ITEM_TIME_NOW;
 	entries_count(engine, task->wanted, &task->action);
 	tt_planner_tell(engine, dir, task->wanted->name, task->wanted, &task->action, leader);
 	if (r == 1 + (int)TT_LINKSET_ARRIVED && !engine->policy.dry_run)
