@@ -197,12 +197,13 @@ static bool deleter_is_extraneous(
 /* What could not be read may be what seems to be missing. */
 static bool deleter_is_forbidden(struct tt_engine *engine)
 {
-	engine->io_error = engine->io_error || atomic_load(&engine->list_failed);
+	engine->io_error = engine->io_error || atomic_load(&engine->list_failed)
+			   || (engine->deleting_pass && atomic_load(&engine->source_failed));
 	if (!engine->io_error && !atomic_load(&engine->disk_full))
 		return false;
 	if (!engine->said_no_deletions)
-		tt_log_line(engine->log, TT_LOG_INFO,
-			"IO error encountered -- skipping file deletion");
+		tt_log_line(
+			engine->log, TT_LOG_INFO, "IO error encountered -- skipping file deletion");
 	engine->said_no_deletions = true;
 	return true;
 }

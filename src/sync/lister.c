@@ -24,9 +24,8 @@ struct lister {
 };
 
 /* In a walk that only deletes nothing is said: the one that copies says it, too. */
-static void lister_fail(
-	struct tt_engine *engine, const char *verb, const struct tt_dir *dir, const char *name,
-	int error)
+static void lister_fail(struct tt_engine *engine, const char *verb, const struct tt_dir *dir,
+	const char *name, int error)
 {
 	if (engine->copying_pass)
 		tt_engine_fail(engine, verb, dir, name, error);

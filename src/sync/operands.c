@@ -70,8 +70,7 @@ static void operands_fail(struct tt_engine *engine, const char *verb, const char
 
 static void operands_tell_skipped(const struct tt_engine *engine, const char *name)
 {
-	const struct tt_event event = {
-		.kind = TT_EVENT_SKIP_DIR, .path = name, .mode = S_IFDIR};
+	const struct tt_event event = {.kind = TT_EVENT_SKIP_DIR, .path = name, .mode = S_IFDIR};
 
 	engine->events.event(engine->events.context, &event);
 }
@@ -212,10 +211,11 @@ static int operands_make_named_directory(struct tt_engine *engine, struct tt_dir
 	struct stat st;
 
 	if (stat(engine->destination, &st) == 0) {
-		if (!S_ISDIR(st.st_mode) || faccessat(AT_FDCWD, engine->destination, X_OK, AT_EACCESS) == 0)
+		if (!S_ISDIR(st.st_mode)
+			|| faccessat(AT_FDCWD, engine->destination, X_OK, AT_EACCESS) == 0)
 			return 0;
-		operands_say(engine, "opening destination", engine->destination,
-			tt_error_text(-errno));
+		operands_say(
+			engine, "opening destination", engine->destination, tt_error_text(-errno));
 		return TT_EXIT_SELECT;
 	}
 	if (length == 0 || engine->destination[length - 1] != '/' || engine->deleting_pass)

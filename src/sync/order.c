@@ -84,8 +84,8 @@ static unsigned order_leader(const struct order_member *members, unsigned count)
 static void order_move(struct order *order, const struct order_member *members, unsigned count)
 {
 	unsigned leader = order_leader(members, count);
-	unsigned place =
-		members[leader].kind == TT_PLAN_COPY ? members[count - 1].index : members[leader].index;
+	unsigned place = members[leader].kind == TT_PLAN_COPY ? members[count - 1].index
+							      : members[leader].index;
 
 	for (unsigned i = 0; i < leader; i++) {
 		unsigned index = members[i].index;
@@ -141,8 +141,8 @@ unsigned *tt_order_names(struct tt_engine *engine, const struct tt_dir *dir)
 				if (!order_same_file(&members[first], &members[end]))
 					break;
 			}
-			if (!tt_linkset_is_led(engine->links, entry->dev_major, entry->dev_minor,
-				    entry->ino))
+			if (!tt_linkset_is_led(
+				    engine->links, entry->dev_major, entry->dev_minor, entry->ino))
 				order_move(&order, members + first, end - first);
 		}
 		order_write(&order, dir->source.count, names);

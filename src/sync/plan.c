@@ -117,7 +117,8 @@ static void plan_regular(const struct tt_plan_policy *policy, const struct tt_en
 	const struct tt_entry *existing, struct tt_plan_action *action)
 {
 	if (plan_same_content(policy, wanted, existing)) {
-		/* Content that was compared brings the time in full, for which rsync has no letter. */
+		/* Content that was compared brings the time in full, for which rsync has no letter.
+		 */
 		if (policy->checksum && policy->times && action->kind == TT_PLAN_KEEP
 			&& wanted->mtime_nsec != existing->mtime_nsec)
 			action->kind = TT_PLAN_ATTRIBUTES;

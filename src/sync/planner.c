@@ -42,8 +42,8 @@ static void planner_await_listing(struct tt_engine *engine, struct tt_dir *dir, 
 		tt_lister_run(engine, &engine->workers[engine->worker_count], dir);
 }
 
-/* The mode while names are made in the directory: an ordinary user must be able to make them whatever
- * its final mode is, and they get its group only if its final mode says so. */
+/* The mode while names are made in the directory: an ordinary user must be able to make them
+ * whatever its final mode is, and they get its group only if its final mode says so. */
 static void planner_open_mode(struct tt_engine *engine, struct tt_dir *dir, uint32_t present)
 {
 	uint32_t mode = present & 07777;
@@ -116,7 +116,8 @@ static bool planner_enter_directory(
 		return true;
 	struct tt_plan_policy policy = engine->policy.plan;
 
-	if (!dir->parent) /* it was made, if need be, when the operands were opened */
+	/* It was made, if need be, when the operands were opened. */
+	if (!dir->parent && !engine->policy.dry_run)
 		policy.existing = false;
 	tt_plan_entry(&policy, &dir->entry, existing, &action);
 	if (!dir->parent)

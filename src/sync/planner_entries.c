@@ -191,8 +191,8 @@ static bool entries_follow(struct planner_entries *entries, struct tt_task *task
 		return false;
 	}
 	strcpy(leader, tt_linkset_leader(task->group));
-	bool linked = tt_linkset_stands(task->group)
-		      && entries_is_linked(engine, leader, task->existing);
+	bool linked =
+		tt_linkset_stands(task->group) && entries_is_linked(engine, leader, task->existing);
 
 	task->is_follower = true;
 	task->action.item &= ~(uint32_t)(TT_ITEM_TRANSFER | TT_ITEM_LOCAL | TT_ITEM_CHECKSUM);
@@ -283,8 +283,8 @@ static bool entries_make_way(struct planner_entries *entries, struct tt_task *ta
 	       == 0;
 }
 
-/* A file that cannot be read is not told of as one that is copied. Root reads everything; for others
- * the mode says it at once where reading is allowed. */
+/* A file that cannot be read is not told of as one that is copied. Root reads everything; for
+ * others the mode says it at once where reading is allowed. */
 static bool entries_can_read(struct tt_engine *engine, const struct tt_dir *dir,
 	const struct tt_entry *wanted, const struct tt_plan_action *action)
 {
@@ -296,6 +296,7 @@ static bool entries_can_read(struct tt_engine *engine, const struct tt_dir *dir,
 			== 0
 		|| errno != EACCES)
 		return true;
+	atomic_store(&engine->source_failed, true);
 	tt_engine_fail(engine, "opening", dir, wanted->name, -EACCES);
 	entries_count(engine, wanted, action); /* as rsync, which finds out after it has counted */
 	return false;

@@ -149,6 +149,7 @@ struct tt_engine {
 	_Atomic int fatal; /* enum tt_exit, first one */
 	_Atomic bool asked_to_stop;
 	_Atomic bool disk_full;
+	_Atomic bool source_failed; /* a source file could not be read: no deletions afterwards */
 	_Atomic bool list_failed; /* a source directory could not be read: no deletions */
 	_Atomic uint64_t errors, vanished;
 	_Atomic uint64_t files_known, files_done, bytes_known, bytes_done;
@@ -164,7 +165,7 @@ struct tt_engine {
 	pthread_cond_t plan_ready;  /* the engine thread */
 	struct tt_dir **heap;       /* directories to be listed, nearest in rsync's order first */
 	unsigned heap_count, heap_capacity;
-	unsigned listings;          /* directories that are being listed now */
+	unsigned listings;                  /* directories that are being listed now */
 	unsigned entries_ahead, dirs_ahead; /* listed or being listed, and not yet planned */
 	struct tt_job *jobs, **jobs_last;
 	unsigned jobs_queued;

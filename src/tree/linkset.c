@@ -254,8 +254,7 @@ bool tt_linkset_stands(const struct tt_linkset_group *group)
 	return group->stands;
 }
 
-bool tt_linkset_is_led(
-	struct tt_linkset *set, uint32_t dev_major, uint32_t dev_minor, uint64_t ino)
+bool tt_linkset_is_led(struct tt_linkset *set, uint32_t dev_major, uint32_t dev_minor, uint64_t ino)
 {
 	(void)pthread_mutex_lock(&set->lock);
 	uint32_t number = *linkset_find(set, dev_major, dev_minor, ino);
