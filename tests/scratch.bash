@@ -194,6 +194,11 @@ check_run() { # EXIT-CODE
 	fi
 }
 
+# strace, for the errors it can inject. LeakSanitizer cannot work under it.
+traced() { # OPTION... COMMAND...
+	ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 strace -f -qq -o /dev/null "$@"
+}
+
 # Stops what was started in the background, and waits for it.
 end_process() { # PID
 	kill "$1" 2>/dev/null || true

@@ -75,7 +75,7 @@ others_are_equal() {
 
 @test "a file that vanishes between listing and copy: its path, exit 24, everything else is copied" {
 	make_versions
-	run strace -f -qq -o /dev/null -P victim -e trace=openat -e inject=openat:error=ENOENT "$TIPTOE" -a src/ dst
+	run traced -P victim -e trace=openat -e inject=openat:error=ENOENT "$TIPTOE" -a src/ dst
 	check_run 24
 	[[ $output == *"file has vanished: victim"* ]]
 	victim_is_old
@@ -100,7 +100,7 @@ others_are_equal() {
 
 @test "a directory that vanishes before it is listed: its path, exit 24, everything else is copied" {
 	make_versions
-	run strace -f -qq -o /dev/null -P a3 -e trace=openat -e inject=openat:error=ENOENT:when=1 "$TIPTOE" -a src/ dst
+	run traced -P a3 -e trace=openat -e inject=openat:error=ENOENT:when=1 "$TIPTOE" -a src/ dst
 	check_run 24
 	[[ $output == *"file has vanished: a3"* ]]
 	[ -e dst/a3/b0/f3 ]
@@ -111,7 +111,7 @@ others_are_equal() {
 @test "a file that cannot be read to its end: its path, exit 23, the old version stays" {
 	make_versions
 	for ring in on off; do
-		run env TIPTOE_RING=$ring strace -f -qq -o /dev/null -P "$PWD/src/large" -e trace=pread64,preadv2 \
+		TIPTOE_RING=$ring run traced -P "$PWD/src/large" -e trace=pread64,preadv2 \
 			-e inject=pread64,preadv2:error=EIO:when=2 "$TIPTOE" -a --exclude=victim src/ dst
 		check_run 23
 		[[ $output == *"reading large: Input/output error"* ]]

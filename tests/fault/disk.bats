@@ -165,7 +165,7 @@ take_down_failing_disk() {
 @test "an I/O error of writeback keeps the file from arriving, and the others arrive" {
 	make_tree dst 1
 	cp -a dst old
-	run env TIPTOE_RING=off strace -f -qq -o /dev/null -e trace=sync_file_range -e inject=sync_file_range:error=EIO:when=3 "$TIPTOE" -a src/ dst
+	TIPTOE_RING=off run traced -e trace=sync_file_range -e inject=sync_file_range:error=EIO:when=3 "$TIPTOE" -a src/ dst
 	check_run 23
 	[[ $output == *writing*"Input/output error"* ]]
 	# strace counts per thread: one of each.
@@ -182,7 +182,7 @@ take_down_failing_disk() {
 @test "with --fsync a failed fsync keeps the file from arriving" {
 	mkdir dst
 	echo old >dst/large
-	run env TIPTOE_RING=off strace -f -qq -o /dev/null -e trace=fsync -e inject=fsync:error=EIO:when=1 "$TIPTOE" -a --fsync --include=/large --exclude='*' src/ dst
+	TIPTOE_RING=off run traced -e trace=fsync -e inject=fsync:error=EIO:when=1 "$TIPTOE" -a --fsync --include=/large --exclude='*' src/ dst
 	check_run 23
 	[[ $output == *"writing large: Input/output error"* ]]
 	[ "$(cat dst/large)" = old ]
@@ -192,7 +192,7 @@ take_down_failing_disk() {
 @test "a failed sync_file_range keeps the file from arriving" {
 	mkdir dst
 	echo old >dst/larger
-	run env TIPTOE_RING=off strace -f -qq -o /dev/null -e trace=sync_file_range -e inject=sync_file_range:error=EIO:when=2 "$TIPTOE" -a --include=/larger --exclude='*' src/ dst
+	TIPTOE_RING=off run traced -e trace=sync_file_range -e inject=sync_file_range:error=EIO:when=2 "$TIPTOE" -a --include=/larger --exclude='*' src/ dst
 	check_run 23
 	[[ $output == *"writing larger: Input/output error"* ]]
 	[ "$(cat dst/larger)" = old ]
@@ -201,7 +201,7 @@ take_down_failing_disk() {
 
 @test "a rename that fails leaves the old version and no temporary" {
 	make_tree dst 1
-	run strace -f -qq -o /dev/null -P large -e trace=renameat,renameat2 -e inject=renameat,renameat2:error=EACCES "$TIPTOE" -a src/ dst
+	run traced -P large -e trace=renameat,renameat2 -e inject=renameat,renameat2:error=EACCES "$TIPTOE" -a src/ dst
 	check_run 23
 	[[ $output == *"renaming into place large: Permission denied"* ]]
 	grep -q '^1 large' dst/large
