@@ -274,7 +274,7 @@ static void engine_end_workers(struct tt_engine *engine)
 	pthread_mutex_unlock(&engine->lock);
 	for (unsigned i = 0; i < engine->worker_count; i++)
 		pthread_join(engine->workers[i].thread, NULL);
-	/* Directories do not wait for files that were given up: those may still be on their way. */
+	/* Batches of nothing but discarded files: no directory has waited for them. */
 	tt_arrive_drain(&engine->workers[engine->worker_count]);
 	for (unsigned i = 0; i <= engine->worker_count; i++) {
 		struct tt_worker *worker = &engine->workers[i];

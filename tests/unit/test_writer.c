@@ -137,7 +137,7 @@ static void test_what_is_held_is_handed_over_before_sleeping(void **state)
 	(void)state;
 	begin(1 << 20, 20 * SAMPLE_MIB);
 	/* Writeback takes its time: the budget fills. */
-	fault_set(&(struct fault_rule){.call = FAULT_SYNC_RANGE, .delay_usec = 3000});
+	fault_set(&(struct fault_rule){.call = FAULT_SYNC_RANGE, .count = 4, .delay_usec = 200000});
 	for (uint64_t at = 0; at < 3 * SAMPLE_MIB; at += 128 << 10)
 		write_part(at, 128 << 10);
 	assert_true(f.slept > 0);
