@@ -6,8 +6,8 @@
 # A disk is a sparse image with an ext4 (or what else is asked for) on a loop device with direct I/O, so that its image is not in the page cache
 # a second time. It is mounted below $BATS_FILE_TMPDIR or $BATS_TEST_TMPDIR; remove_disks takes all of them down, from teardown and teardown_file,
 # which bats calls after failures too.
-# The variables are for the tests.
-# shellcheck disable=SC2034
+# Variables are set here for the tests, and by bats.
+# shellcheck disable=SC2034,SC2154
 
 begin_scratch() {
 	ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
@@ -194,6 +194,11 @@ check_run() { # EXIT-CODE
 	fi
 }
 
+# strace, for the errors it can inject. LeakSanitizer cannot work under it.
+traced() { # OPTION... COMMAND...
+	ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 strace -f -qq -o /dev/null "$@"
+}
+
 # Stops what was started in the background, and waits for it.
 end_process() { # PID
 	kill "$1" 2>/dev/null || true
@@ -210,8 +215,7 @@ let_others_in() { # DIRECTORY
 }
 
 expect() { # WHAT LEFT OPERATOR RIGHT
-	if ! (($2 $3 $4)); then
-		echo "$1: $2, wanted $3 $4"
-		return 1
-	fi
+	let "$2 $3 $4" && return 0
+	echo "$1: $2, wanted $3 $4"
+	return 1
 }

@@ -13,6 +13,11 @@
 
 #define NEUTRAL_WINDOW_BYTES (UINT64_C(8) << 20)
 
+enum {
+	NEUTRAL_PAUSE_NS = 5000000, /* for read-ahead that is in flight to end */
+	NEUTRAL_MOST_PAUSES = 20,
+};
+
 static uint64_t neutral_pages(uint64_t bytes)
 {
 	const uint64_t page = tt_residency_page_bytes();
@@ -153,6 +158,7 @@ void tt_neutral_reader_begin(struct tt_neutral_reader *reader, int fd, uint64_t 
 	reader->unknown = false;
 	reader->all_ours = true;
 	reader->left_pages = 0;
+	reader->passed_bytes = 0;
 	tt_neutral_reader_ahead(reader, 0);
 }
 
@@ -185,8 +191,25 @@ void tt_neutral_reader_passed(struct tt_neutral_reader *reader, uint64_t offset)
 		return;
 	uint64_t edge = offset / tt_residency_folio_bytes() * tt_residency_folio_bytes();
 
+	reader->passed_bytes = offset;
 	if (edge >= reader->dropped_bytes + NEUTRAL_WINDOW_BYTES)
 		neutral_drop_until(reader, edge);
+}
+
+/* A reader that was stopped has read-ahead in flight behind it, whose pages are locked and would
+ * stay (mm/truncate.c skips them): waits for it, drops again. */
+static void neutral_drop_ahead(struct tt_neutral_reader *reader, uint64_t end)
+{
+	const uint64_t from =
+		reader->passed_bytes / tt_residency_folio_bytes() * tt_residency_folio_bytes();
+
+	for (unsigned i = 0; i < NEUTRAL_MOST_PAUSES && reader->left_pages > 0; i++) {
+		nanosleep(&(struct timespec){.tv_nsec = NEUTRAL_PAUSE_NS}, NULL);
+		/* Of what is behind nothing is left: it had been read, so it was not locked. */
+		reader->left_pages = 0;
+		reader->dropped_bytes = from;
+		neutral_drop_until(reader, end);
+	}
 }
 
 void tt_neutral_reader_end(struct tt_neutral_reader *reader)
@@ -198,6 +221,8 @@ void tt_neutral_reader_end(struct tt_neutral_reader *reader)
 	uint64_t end = neutral_pages(reader->size_bytes) * tt_residency_page_bytes();
 
 	neutral_drop_until(reader, end);
+	if (reader->left_pages > 0 && reader->passed_bytes < reader->size_bytes)
+		neutral_drop_ahead(reader, end);
 	/* What would not go may have been read-ahead in flight: once more, now that all is quiet.
 	 */
 	if (reader->left_pages > 0 && reader->all_ours && !tt_neutral_drop_too_dear(reader->stats))

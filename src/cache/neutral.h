@@ -77,6 +77,7 @@ struct tt_neutral_reader {
 	uint64_t size_bytes;
 	uint64_t looked_bytes;  /* segments below this offset have been looked at */
 	uint64_t dropped_bytes; /* everything below is done with */
+	uint64_t passed_bytes;  /* everything below has been read */
 	bool active;            /* false: nothing to do for this file */
 	bool unknown;
 	bool all_ours;       /* nothing was found in any segment so far */

@@ -69,8 +69,11 @@ struct tt_pacer_batch {
 	struct tt_pacer_file *files[TT_PACER_BATCH_FILES];
 };
 
+/* With less there is no room for one write of a few pages beside one that is in flight. */
+#define TT_PACER_LEAST_BYTES (UINT64_C(256) << 10)
+
 struct tt_pacer_config {
-	uint64_t budget_bytes; /* filling and in flight together, at least 256 KiB */
+	uint64_t budget_bytes; /* filling and in flight together, at least TT_PACER_LEAST_BYTES */
 	bool no_uring;         /* use the ring's twin */
 };
 

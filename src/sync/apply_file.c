@@ -61,6 +61,7 @@ static int file_open(struct file_copy *copy)
 		return copy->from_fd;
 	}
 	if (copy->from_fd < 0) {
+		atomic_store(&engine->source_failed, true);
 		tt_engine_fail(engine, "opening", copy->dir, wanted->name, copy->from_fd);
 		return copy->from_fd;
 	}

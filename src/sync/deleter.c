@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "sys/fd.h"
@@ -112,6 +113,16 @@ static int deleter_look_inside(int dir_fd, const char *name)
 	return r;
 }
 
+/* An ordinary user may have to be let into his own directory first. */
+static void deleter_open_mode(const struct tt_engine *engine, int fd)
+{
+	struct stat st;
+
+	if (!engine->policy.dry_run && !engine->policy.plan.is_super && fstat(fd, &st) == 0
+		&& (st.st_mode & 0700) != 0700)
+		(void)fchmod(fd, (st.st_mode & 07777) | 0700);
+}
+
 /* One name, with its contents if that is allowed. Not told. Returns 1 if something stays. */
 static int deleter_remove_silently(
 	struct deleter *deleter, int dir_fd, const char *name, uint32_t mode, bool contents)
@@ -127,6 +138,8 @@ static int deleter_remove_silently(
 
 		if (fd < 0)
 			tt_engine_fail(engine, "opening directory", deleter->dir, below, fd);
+		else
+			deleter_open_mode(engine, fd);
 		r = fd < 0 ? fd : deleter_empty(deleter, fd);
 	}
 	if (S_ISDIR(mode) && !contents && engine->policy.dry_run)
@@ -184,7 +197,8 @@ static bool deleter_is_extraneous(
 /* What could not be read may be what seems to be missing. */
 static bool deleter_is_forbidden(struct tt_engine *engine)
 {
-	engine->io_error = engine->io_error || atomic_load(&engine->list_failed);
+	engine->io_error = engine->io_error || atomic_load(&engine->list_failed)
+			   || (engine->deleting_pass && atomic_load(&engine->source_failed));
 	if (!engine->io_error && !atomic_load(&engine->disk_full))
 		return false;
 	if (!engine->said_no_deletions)

@@ -83,7 +83,7 @@ static void lister_open_destination(struct tt_engine *engine, struct tt_dir *dir
 		dir->destination_fd = fd;
 	} else if (fd != -ENOENT) {
 		dir->failed = true;
-		lister_fail(engine, "opening directory", dir, NULL, fd);
+		lister_fail(engine, "opening directory at the destination,", dir, NULL, fd);
 	}
 }
 

@@ -210,8 +210,15 @@ static int operands_make_named_directory(struct tt_engine *engine, struct tt_dir
 	size_t length = strlen(engine->destination);
 	struct stat st;
 
-	if (length == 0 || engine->destination[length - 1] != '/' || engine->deleting_pass
-		|| stat(engine->destination, &st) == 0)
+	if (stat(engine->destination, &st) == 0) {
+		if (!S_ISDIR(st.st_mode)
+			|| faccessat(AT_FDCWD, engine->destination, X_OK, AT_EACCESS) == 0)
+			return 0;
+		operands_say(
+			engine, "opening destination", engine->destination, tt_error_text(-errno));
+		return TT_EXIT_SELECT;
+	}
+	if (length == 0 || engine->destination[length - 1] != '/' || engine->deleting_pass)
 		return 0;
 	return operands_make_directory(engine, root);
 }

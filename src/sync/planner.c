@@ -90,8 +90,10 @@ static int planner_make_directory(
 		return fd;
 	dir->destination_fd = fd;
 	dir->to = made ? parent->to : tt_volume_get(engine, fd, parent->to);
-	if (engine->policy.plan.perms && (dir->entry.mode & S_ISGID))
-		planner_open_mode(engine, dir, 0700);
+	if (engine->policy.plan.perms
+		&& ((dir->entry.mode | parent->entry.mode | parent->existing.mode) & S_ISGID))
+		/* It has the bit from its parent, perhaps; a mode that cannot be is changed. */
+		planner_open_mode(engine, dir, 0700 | (~dir->entry.mode & S_ISGID));
 	pthread_mutex_lock(&engine->lock);
 	parent->changed = true;
 	dir->changed = true;
@@ -121,7 +123,8 @@ static bool planner_enter_directory(
 		return true;
 	struct tt_plan_policy policy = engine->policy.plan;
 
-	if (!dir->parent) /* it was made, if need be, when the operands were opened */
+	/* It was made, if need be, when the operands were opened. */
+	if (!dir->parent && !engine->policy.dry_run)
 		policy.existing = false;
 	tt_plan_entry(&policy, &dir->entry, existing, &action);
 	if (!dir->parent)

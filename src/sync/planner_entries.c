@@ -215,6 +215,11 @@ static bool entries_follow(struct planner_entries *entries, struct tt_task *task
 		tt_planner_tell(engine, dir, task->wanted->name, task->wanted, &task->action, NULL);
 		return true;
 	}
+	/* The name is made anew, whatever was under it. */
+	if (task->action.kind == TT_PLAN_KEEP)
+		task->action.kind = TT_PLAN_ATTRIBUTES;
+	if (!engine->policy.plan.times && !(task->action.item & TT_ITEM_NEW))
+		task->action.item |= TT_ITEM_TIME_NOW;
 	entries_count(engine, task->wanted, &task->action);
 	tt_planner_tell(engine, dir, task->wanted->name, task->wanted, &task->action, leader);
 	if (r == 1 + (int)TT_LINKSET_ARRIVED && !engine->policy.dry_run)
@@ -285,6 +290,7 @@ static bool entries_can_read(struct tt_engine *engine, const struct tt_dir *dir,
 			== 0
 		|| errno != EACCES)
 		return true;
+	atomic_store(&engine->source_failed, true);
 	tt_engine_fail(engine, "opening", dir, wanted->name, -EACCES);
 	entries_count(engine, wanted, action); /* as rsync, which finds out after it has counted */
 	return false;

@@ -73,8 +73,11 @@ static int volume_start_pacer(struct tt_engine *engine, struct tt_volume *volume
 	if (volume->pacer)
 		return 0;
 	uint64_t budget = engine->policy.cache.dirty_limit_bytes;
+
+	if (budget == 0)
+		budget = tt_pacer_default_budget();
 	const struct tt_pacer_config config = {
-		.budget_bytes = budget > 0 ? budget : tt_pacer_default_budget(),
+		.budget_bytes = budget < TT_PACER_LEAST_BYTES ? TT_PACER_LEAST_BYTES : budget,
 		.no_uring = engine->policy.no_ring,
 	};
 	int refusal = 0;

@@ -28,11 +28,12 @@ teardown() {
 	rm -rf "${DISK:?}"/*
 }
 
-# Runs the rest in a group of 512 MiB beside the hot set; $kept is the part of it, in %, that is resident right afterwards.
-beside_hot_set() { # COMMAND...
-	local code=0
+# Runs the rest in a memory cgroup beside the hot set; $kept is the part of it, in %, that is resident right afterwards.
+beside_hot_set() { # LIMIT COMMAND...
+	local code=0 limit=$1
+	shift
 	# shellcheck disable=SC2016
-	withcgroup "tiptoe-test-$$" 512M -- bash -c '
+	withcgroup "tiptoe-test-$$" "$limit" -- bash -c '
 		hotset -o "$1/hotset" "$1/hot" 200M >"$1/ready" &
 		hot=$!
 		until [[ -s $1/ready ]]; do sleep 0.05; done
@@ -53,24 +54,26 @@ beside_hot_set() { # COMMAND...
 
 @test "a hot set keeps all its pages while 2 GiB are copied in its cgroup, and under cp it loses them" {
 	make_big_file src/big 2G
-	beside_hot_set "$TIPTOE" -a src/ dst
-	expect "pages kept" "$pages" == 51200
+	beside_hot_set 512M "$TIPTOE" -a src/ dst
+	# One page in a thousand is excused: DAMON's reclaim takes some from any program.
+	expect "pages kept" "$pages" ">=" 51149
 	expect "pages of the copy" "$(resident src dst)" == 0
 	rm -r dst
-	beside_hot_set cp -a src dst
+	beside_hot_set 512M cp -a src dst
 	expect "% kept by cp" "$kept" "<" 20
 }
 
-@test "a hot set keeps nearly all its pages while 15,000 small files are copied in its cgroup" {
+# The kernel takes its share for inodes and dentries, and of a group so small DAMON takes single pages.
+@test "a hot set keeps nearly all its pages while a tree of small files is copied in its cgroup, and under rsync it keeps fewer" {
 	make_small_files src 15000 65536
 	cachemap evict src
-	beside_hot_set "$TIPTOE" -a src/ dst
-	expect "% kept" "$kept" ">=" 90
+	beside_hot_set 320M "$TIPTOE" -a src/ dst
+	expect "% kept" "$kept" ">=" 95
 	by_tiptoe=$pages
 	expect "pages of the copy" "$(resident src dst)" == 0
 	rm -r dst
 	cachemap evict src
-	beside_hot_set rsync -a src/ dst
+	beside_hot_set 320M rsync -a src/ dst
 	expect "pages kept by rsync" "$pages" "<" "$by_tiptoe"
 }
 
@@ -94,7 +97,7 @@ peak_dirt() { # LIMIT COMMAND...
 	make_big_file src/big 1536M
 	peak_dirt 64 "$TIPTOE" -a src/ dst
 	expect "MiB" "$lowest" "<=" 64
-	peak_dirt 0 rsync -a src/ dst
+	peak_dirt 4096 rsync -a src/ dst
 	expect "MiB under rsync" "$lowest" ">" 128
 }
 

@@ -135,6 +135,20 @@ copy_leaves_source() { # ARGUMENT...
 	expect "dirty pages after an ordinary drop" "$(dirty src/new)" "<" "$new"
 }
 
+@test "pages that somebody dirties ahead of the reader are not flushed by the drop behind it" {
+	make_file src/written 24M
+	cachemap evict src
+	"$TIPTOE" -a --dirty-limit=256K src/ dst >/dev/null 2>&1 &
+	HELPER=$!
+	until [[ -n $(temporaries dst 2>/dev/null) ]]; do sleep 0.002; done
+	dd if=/dev/zero of=src/written bs=1M count=2 seek=20 conv=notrunc status=none
+	expect "dirty pages" "$(dirty src)" ">=" 512
+	wait "$HELPER"
+	HELPER=
+	expect "dirty pages afterwards" "$(dirty src)" ">=" 512
+	cmp src/written dst/written
+}
+
 @test "a program that runs keeps its pages" {
 	cp "$(command -v sleep)" src/program
 	cp "$(command -v bash)" src/cold
