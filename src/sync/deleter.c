@@ -66,7 +66,8 @@ static int deleter_empty(struct deleter *deleter, int fd)
 	size_t length = strlen(deleter->path);
 	int result = tt_listing_read_names(&names, fd);
 
-	qsort(names.entries, names.count, sizeof *names.entries, deleter_compare);
+	if (names.count > 0)
+		qsort(names.entries, names.count, sizeof *names.entries, deleter_compare);
 	deleter->path[length] = '/';
 	for (unsigned i = names.count; i-- > 0;) {
 		const struct tt_entry *entry = &names.entries[i];
