@@ -101,7 +101,9 @@ static bool kind_fits(const struct tt_plan_action *action, uint32_t mode)
 	case TT_PLAN_KEEP:
 		return item == 0;
 	case TT_PLAN_ATTRIBUTES:
-		return item && !(item & (TT_ITEM_TRANSFER | TT_ITEM_NEW)) && !S_ISDIR(mode);
+		/* Without any: the fraction of a second under -c, which has no letter. */
+		return !(item & (TT_ITEM_TRANSFER | TT_ITEM_NEW)) && !S_ISDIR(mode)
+		       && (item || S_ISREG(mode));
 	case TT_PLAN_COPY:
 		return (item & TT_ITEM_TRANSFER) && S_ISREG(mode);
 	case TT_PLAN_SYMLINK:
