@@ -141,7 +141,7 @@ struct tt_engine {
 	struct tt_engine_events events;
 	unsigned worker_count;
 	unsigned most_entries_ahead, most_dirs_ahead, most_batches;
-	uint64_t start_ns;
+	_Atomic uint64_t start_ns; /* 0: not begun; progress may be asked before */
 	struct tt_device_table *devices;
 	struct tt_linkset *links;
 	struct tt_pool pool;
