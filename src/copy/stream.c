@@ -250,7 +250,7 @@ int tt_stream_copy(struct tt_copy_worker *worker, const struct tt_copy_request *
 	*stream = (struct tt_stream){
 		.ring = ring, .request = request, .worker = worker, .result = ret_result};
 	for (unsigned i = 0; i < STREAM_CHUNKS; i++)
-		stream->chunks[i].data = (char *)buffer + i * STREAM_CHUNK_BYTES;
+		stream->chunks[i].data = (char *)buffer + (size_t)i * STREAM_CHUNK_BYTES;
 	stream->chunk_bytes = tt_writer_most_bytes(request->writer) < STREAM_CHUNK_BYTES
 				      ? tt_writer_most_bytes(request->writer)
 				      : STREAM_CHUNK_BYTES;
