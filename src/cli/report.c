@@ -398,7 +398,7 @@ static void report_put_link(struct tt_report *report, const struct tt_event *eve
 	if (report_is_linked_now(event)) {
 		report_put(report, " => ");
 		report_put_name(report, event->link);
-	} else if (S_ISLNK(event->mode) && event->link && !(event->item & TT_ITEM_HARD_LINK)) {
+	} else if (S_ISLNK(event->mode) && event->link) {
 		report_put(report, " -> ");
 		report_put_name(report, event->link);
 	}

@@ -63,9 +63,11 @@ static void operands_say(
 
 static void operands_fail(struct tt_engine *engine, const char *verb, const char *path, int error)
 {
+	engine->io_error = true;
+	if (!engine->copying_pass) /* the walk that copies says it, too */
+		return;
 	operands_say(engine, verb, path, tt_error_text(error));
 	atomic_fetch_add(&engine->errors, 1);
-	engine->io_error = true;
 }
 
 static void operands_tell_skipped(const struct tt_engine *engine, const char *name)

@@ -157,7 +157,7 @@ struct tt_engine {
 	_Atomic bool asked_to_stop;
 	_Atomic bool disk_full;
 	_Atomic bool source_failed; /* a source file could not be read: no deletions afterwards */
-	_Atomic bool list_failed; /* a source directory could not be read: no deletions */
+	_Atomic bool list_failed;   /* a source directory could not be read: no deletions */
 	_Atomic uint64_t errors, vanished;
 	_Atomic uint64_t files_known, files_done, bytes_known, bytes_done;
 	_Atomic bool listing_complete;

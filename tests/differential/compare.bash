@@ -16,7 +16,7 @@ setup() {
 	cd "$work" || exit 1
 	mkdir s r t
 	runner=()
-	now=
+	now=$(($(date +%s) - 1))
 	# Old times: what has a time of the run was set by it.
 	old=@1600000000.123456789
 }
@@ -44,6 +44,10 @@ settle() { # PATHS...
 # The programs run as an ordinary user from here on; what there is becomes his.
 as_user() {
 	chown -hR 1000:1000 "$work/s" "$work/r" "$work/t"
+	local above=$work
+	while above=$(dirname "$above") && [[ $above == /tmp/* || $above == /var/tmp/* ]]; do
+		chmod a+x "$above"
+	done
 	runner=(setpriv --reuid=1000 --regid=1000 --clear-groups)
 }
 
@@ -56,7 +60,8 @@ normalise() { # FILE
 		change) expression+=(-e "s/$pattern/") ;;
 		esac
 	done <"$BATS_TEST_DIRNAME/meant-differences"
-	sed -E "${expression[@]}" "$1"
+	# rsync says some names that it cannot delete twice; blank lines at the end stand before lines that were left out.
+	sed -E "${expression[@]}" "$1" | awk '/^cannot delete non-empty/ && seen[$0]++ { next } { print }' | sed -e ':again' -e '/^\n*$/{$d;N;b again' -e '}'
 }
 
 run_one() { # PLACE PROGRAM ARGUMENTS...
@@ -86,7 +91,6 @@ compare_unordered() {
 
 compare() { # ARGUMENTS...
 	local place bad=0
-	now=$(($(date +%s) - 1))
 	run_one r rsync "$@"
 	run_one t "$TIPTOE" "$@"
 	if ${unordered:-false}; then

@@ -131,7 +131,7 @@ setup_trees() {
 }
 
 @test "--delete without -r is refused" {
-	now=0 run_one r rsync --delete ../s/ d
-	now=0 run_one t "$TIPTOE" --delete ../s/ d
+	run_one r rsync --delete ../s/ d
+	run_one t "$TIPTOE" --delete ../s/ d
 	diff r.code t.code
 }

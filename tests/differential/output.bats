@@ -127,7 +127,7 @@ small() {
 }
 
 @test "an unknown option and a refused one have rsync's code for it" {
-	now=0 run_one r rsync --no-such-option a b
-	now=0 run_one t "$TIPTOE" --no-such-option a b
+	run_one r rsync --no-such-option a b
+	run_one t "$TIPTOE" --no-such-option a b
 	diff r.code t.code
 }

@@ -68,7 +68,11 @@ stat_line() { # TITLE
 	warm dst/three-pages --pages 2-2
 	leaves_as_found dst replace --stats
 	treecmp src dst
-	expect "pages that --stats names as kept" "$(stat_line 'Pages kept hot in replaced files')" == "$(resident dst)"
+	local kept
+	kept=$(stat_line 'Pages kept hot in replaced files')
+	# One in a thousand may be DAMON's.
+	expect "pages that --stats names as kept" "$kept" '>=' "$(resident dst)"
+	expect "pages that --stats names as kept" "$kept" '<=' "$(($(resident dst) + kept / 1000 + 1))"
 }
 
 @test "a cold file that is replaced stays cold, also when its source is hot" {
