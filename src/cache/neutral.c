@@ -13,6 +13,11 @@
 
 #define NEUTRAL_WINDOW_BYTES (UINT64_C(8) << 20)
 
+enum {
+	NEUTRAL_PAUSE_NS = 5000000, /* for read-ahead that is in flight to end */
+	NEUTRAL_MOST_PAUSES = 20,
+};
+
 static uint64_t neutral_pages(uint64_t bytes)
 {
 	const uint64_t page = tt_residency_page_bytes();
@@ -58,41 +63,6 @@ static void neutral_look(struct tt_neutral_reader *reader, uint64_t number)
 	segment->found = TT_NEUTRAL_FOUND_SOME;
 	if (tt_residency_map(reader->fd, offset, neutral_pages(bytes), segment->bits) < 0)
 		segment->found = TT_NEUTRAL_FOUND_ALL;
-}
-
-void tt_neutral_reader_begin(struct tt_neutral_reader *reader, int fd, uint64_t size_bytes,
-	enum tt_cache_mode mode, struct tt_neutral_fs *fs, struct tt_neutral_stats *stats)
-{
-	reader->fd = fd;
-	reader->fs = fs;
-	reader->stats = stats;
-	reader->mode = mode;
-	reader->size_bytes = size_bytes;
-	reader->looked_bytes = 0;
-	reader->dropped_bytes = 0;
-	reader->active = mode != TT_CACHE_KEEP && fs->method != TT_RESIDENCY_NONE && size_bytes > 0;
-	reader->unknown = false;
-	reader->all_ours = true;
-	reader->left_pages = 0;
-	tt_neutral_reader_ahead(reader, 0);
-}
-
-void tt_neutral_reader_ahead(struct tt_neutral_reader *reader, uint64_t offset)
-{
-	if (!reader->active)
-		return;
-	/* The segment that the reader is in, and the next: read-ahead is at most 16 MiB ahead. */
-	uint64_t until = (offset / TT_NEUTRAL_SEGMENT_BYTES + 2) * TT_NEUTRAL_SEGMENT_BYTES;
-
-	while (reader->looked_bytes < until && reader->looked_bytes < reader->size_bytes
-		&& !reader->unknown) {
-		neutral_look(reader, reader->looked_bytes / TT_NEUTRAL_SEGMENT_BYTES);
-		reader->looked_bytes += TT_NEUTRAL_SEGMENT_BYTES;
-	}
-	if (reader->unknown && !reader->fs->dontcache_read) {
-		reader->active = false;
-		reader->stats->files_unknown++;
-	}
 }
 
 int tt_neutral_reader_flags(const struct tt_neutral_reader *reader)
@@ -174,14 +144,72 @@ static void neutral_drop_until(struct tt_neutral_reader *reader, uint64_t to)
 	}
 }
 
+void tt_neutral_reader_begin(struct tt_neutral_reader *reader, int fd, uint64_t size_bytes,
+	enum tt_cache_mode mode, struct tt_neutral_fs *fs, struct tt_neutral_stats *stats)
+{
+	reader->fd = fd;
+	reader->fs = fs;
+	reader->stats = stats;
+	reader->mode = mode;
+	reader->size_bytes = size_bytes;
+	reader->looked_bytes = 0;
+	reader->dropped_bytes = 0;
+	reader->active = mode != TT_CACHE_KEEP && fs->method != TT_RESIDENCY_NONE && size_bytes > 0;
+	reader->unknown = false;
+	reader->all_ours = true;
+	reader->left_pages = 0;
+	reader->passed_bytes = 0;
+	tt_neutral_reader_ahead(reader, 0);
+}
+
+void tt_neutral_reader_ahead(struct tt_neutral_reader *reader, uint64_t offset)
+{
+	if (!reader->active)
+		return;
+	/* The segment that the reader is in, and the next: read-ahead is at most 16 MiB ahead. */
+	uint64_t until = (offset / TT_NEUTRAL_SEGMENT_BYTES + 2) * TT_NEUTRAL_SEGMENT_BYTES;
+
+	while (reader->looked_bytes < until && reader->looked_bytes < reader->size_bytes
+		&& !reader->unknown) {
+		/* Only after a hole was skipped: what is known about the segment that makes room is
+		 * used first. */
+		if (reader->looked_bytes >= 3 * TT_NEUTRAL_SEGMENT_BYTES)
+			neutral_drop_until(
+				reader, reader->looked_bytes - 2 * TT_NEUTRAL_SEGMENT_BYTES);
+		neutral_look(reader, reader->looked_bytes / TT_NEUTRAL_SEGMENT_BYTES);
+		reader->looked_bytes += TT_NEUTRAL_SEGMENT_BYTES;
+	}
+	if (reader->unknown && !reader->fs->dontcache_read) {
+		reader->active = false;
+		reader->stats->files_unknown++;
+	}
+}
+
 void tt_neutral_reader_passed(struct tt_neutral_reader *reader, uint64_t offset)
 {
 	if (!reader->active || reader->unknown)
 		return;
 	uint64_t edge = offset / tt_residency_folio_bytes() * tt_residency_folio_bytes();
 
+	reader->passed_bytes = offset;
 	if (edge >= reader->dropped_bytes + NEUTRAL_WINDOW_BYTES)
 		neutral_drop_until(reader, edge);
+}
+
+/* A reader that was stopped has read-ahead in flight behind it, whose pages are locked and would
+ * stay (mm/truncate.c skips them): waits for it, drops again. */
+static void neutral_drop_ahead(struct tt_neutral_reader *reader, uint64_t end)
+{
+	const uint64_t from =
+		reader->passed_bytes / tt_residency_folio_bytes() * tt_residency_folio_bytes();
+
+	for (unsigned i = 0; i < NEUTRAL_MOST_PAUSES && reader->left_pages > 0; i++) {
+		nanosleep(&(struct timespec){.tv_nsec = NEUTRAL_PAUSE_NS}, NULL);
+		/* Of what is behind nothing is left: it had been read, so it was not locked. */
+		reader->left_pages = 0;
+		reader->dropped_bytes = from;
+		neutral_drop_until(reader, end);
+	}
 }
 
 void tt_neutral_reader_end(struct tt_neutral_reader *reader)
@@ -193,6 +221,8 @@ void tt_neutral_reader_end(struct tt_neutral_reader *reader)
 	uint64_t end = neutral_pages(reader->size_bytes) * tt_residency_page_bytes();
 
 	neutral_drop_until(reader, end);
+	if (reader->left_pages > 0 && reader->passed_bytes < reader->size_bytes)
+		neutral_drop_ahead(reader, end);
 	/* What would not go may have been read-ahead in flight: once more, now that all is quiet.
 	 */
 	if (reader->left_pages > 0 && reader->all_ours && !tt_neutral_drop_too_dear(reader->stats))

@@ -77,6 +77,7 @@ struct tt_neutral_reader {
 	uint64_t size_bytes;
 	uint64_t looked_bytes;  /* segments below this offset have been looked at */
 	uint64_t dropped_bytes; /* everything below is done with */
+	uint64_t passed_bytes;  /* everything below has been read */
 	bool active;            /* false: nothing to do for this file */
 	bool unknown;
 	bool all_ours;       /* nothing was found in any segment so far */
@@ -98,7 +99,8 @@ int tt_neutral_reader_flags(const struct tt_neutral_reader *reader);
  */
 void tt_neutral_reader_refused(struct tt_neutral_reader *reader);
 
-/* Before a read at `offset`: looks at what read-ahead may reach from there. */
+/* Before a read at `offset`: looks at what read-ahead may reach from there. What lies a segment or
+ * more below has been read: after a long hole it is dropped here. */
 void tt_neutral_reader_ahead(struct tt_neutral_reader *reader, uint64_t offset);
 
 /* Everything below `offset` has been read: drops behind, at folio edges, in windows of 8 MiB. */

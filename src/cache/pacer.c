@@ -75,14 +75,12 @@ static uint64_t pacer_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static void pacer_verdict(struct tt_pacer *pacer, struct tt_pacer_file *file, int error)
+static void pacer_verdict(struct tt_pacer_file *file, int error)
 {
-	if (error >= 0)
-		return;
-	pthread_mutex_lock(&pacer->lock);
-	if (file->error == 0)
-		file->error = error;
-	pthread_mutex_unlock(&pacer->lock);
+	int none = 0;
+
+	if (error < 0)
+		atomic_compare_exchange_strong(&file->error, &none, error);
 }
 
 static bool pacer_submit(
@@ -191,6 +189,18 @@ static void pacer_window_waited(struct tt_pacer *pacer, struct pacer_item *item)
 		pacer_finish_window(pacer, item);
 }
 
+/* The same for a whole file of a batch; notes whether there is anything left to drop. */
+static bool pacer_is_file_dirty(struct tt_pacer_file *file)
+{
+	struct tt_residency count;
+
+	if (!file->can_count
+		|| tt_residency_count(file->fd, TT_RESIDENCY_CACHESTAT, 0, 0, &count) < 0)
+		return false;
+	file->is_empty = count.resident_pages == 0;
+	return count.dirty_pages > 0 || count.writeback_pages > 0;
+}
+
 /* Waits for one file of a batch whose turn has come; plain calls, nearly always without sleeping.
  */
 static void pacer_settle_file(struct tt_pacer *pacer, struct tt_pacer_file *file)
@@ -208,12 +218,12 @@ static void pacer_settle_file(struct tt_pacer *pacer, struct tt_pacer_file *file
 			if (again > 0)
 				flags |= SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
 			r = sync_file_range(file->fd, 0, 0, flags) < 0 ? -errno : 0;
-			if (!pacer_is_dirty(file, 0, 0))
+			if (!pacer_is_file_dirty(file))
 				break;
 			pacer->again++;
 		}
 	}
-	pacer_verdict(pacer, file, r);
+	pacer_verdict(file, r);
 	tt_pacer_budget_release(&pacer->budget, file->charged_bytes);
 	file->charged_bytes = 0;
 }
@@ -242,11 +252,11 @@ static void pacer_complete(struct tt_pacer *pacer, const struct tt_ring_completi
 
 	switch (item->state) {
 	case PACER_WINDOW_WRITE:
-		pacer_verdict(pacer, item->file, error);
+		pacer_verdict(item->file, error);
 		pacer_enter(pacer, item, PACER_WINDOW_WAIT);
 		break;
 	case PACER_WINDOW_WAIT:
-		pacer_verdict(pacer, item->file, error);
+		pacer_verdict(item->file, error);
 		pacer_window_waited(pacer, item);
 		break;
 	case PACER_WINDOW_DROP: /* advice: what did not go is counted when the file has arrived */
@@ -255,7 +265,7 @@ static void pacer_complete(struct tt_pacer *pacer, const struct tt_ring_completi
 	case PACER_BATCH_WAIT: {
 		struct tt_pacer_batch *batch = item->batch;
 
-		pacer_verdict(pacer, item->file, error);
+		pacer_verdict(item->file, error);
 		free(item);
 		if (--batch->waiting == 0)
 			pacer_finish_batch(pacer, batch);
@@ -422,8 +432,9 @@ void tt_pacer_free(struct tt_pacer *pacer)
 		return;
 	pthread_mutex_lock(&pacer->lock);
 	pacer->ending = true;
-	pthread_mutex_unlock(&pacer->lock);
+	/* With the lock held: once the thread has seen `ending`, the ring is gone. */
 	tt_ring_wake(pacer->ring);
+	pthread_mutex_unlock(&pacer->lock);
 	pthread_join(pacer->thread, NULL);
 	tt_pacer_budget_deinit(&pacer->budget);
 	pthread_mutex_destroy(&pacer->lock);
@@ -489,8 +500,8 @@ void tt_pacer_start(struct tt_pacer_file *file)
 {
 	if (file->started || file->fsync || file->sync == TT_PACER_SYNC_DATA)
 		return;
-	if (sync_file_range(file->fd, 0, 0, SYNC_FILE_RANGE_WRITE) < 0 && file->error == 0)
-		file->error = -errno;
+	if (sync_file_range(file->fd, 0, 0, SYNC_FILE_RANGE_WRITE) < 0)
+		pacer_verdict(file, -errno);
 }
 
 void tt_pacer_submit_batch(struct tt_pacer *pacer, struct tt_pacer_batch *batch)

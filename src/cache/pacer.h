@@ -44,7 +44,8 @@ struct tt_pacer_file {
 	/* the pacer's */
 	uint64_t charged_bytes; /* not yet given back, without windows in flight */
 	unsigned windows;       /* in flight */
-	int error;              /* verdict: first negative errno */
+	_Atomic int error;      /* verdict: first negative errno; worker and pacer both find some */
+	bool is_empty;          /* no page was resident any more when its batch was done */
 };
 
 /* Where finished batches go; made by the taker, who guards it with a lock of his own and waits on
@@ -68,8 +69,11 @@ struct tt_pacer_batch {
 	struct tt_pacer_file *files[TT_PACER_BATCH_FILES];
 };
 
+/* With less there is no room for one write of a few pages beside one that is in flight. */
+#define TT_PACER_LEAST_BYTES (UINT64_C(256) << 10)
+
 struct tt_pacer_config {
-	uint64_t budget_bytes; /* filling and in flight together, at least 256 KiB */
+	uint64_t budget_bytes; /* filling and in flight together, at least TT_PACER_LEAST_BYTES */
 	bool no_uring;         /* use the ring's twin */
 };
 

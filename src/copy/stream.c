@@ -42,6 +42,8 @@ struct tt_stream {
 	struct tt_copy_worker *worker;
 	struct tt_copy_result *result;
 	struct tt_extents extents;
+	uint64_t chunk_bytes;             /* less than a chunk holds if the budget is small */
+	uint64_t held_offset, held_bytes; /* the piece to be read next, 0 bytes: not known yet */
 	uint64_t next_read, next_write, oldest; /* counts of chunks */
 	unsigned writes;                        /* in flight */
 	bool no_more;                           /* nothing left to read */
@@ -102,6 +104,29 @@ static void stream_submit(struct tt_stream *stream, struct stream_chunk *chunk)
 	(void)r;
 }
 
+/* Finds the piece for `chunk`. Behind a long hole it has to wait until everything before has been
+ * read and passed: the reader makes up its mind about what lies far behind then. Returns 1, 0 at
+ * the end, -EAGAIN to wait, or another negative errno. */
+static int stream_next_piece(struct tt_stream *stream, struct stream_chunk *chunk)
+{
+	const struct stream_chunk *oldest = &stream->chunks[stream->oldest % STREAM_CHUNKS];
+
+	if (stream->held_bytes == 0) {
+		int r = tt_extents_next(&stream->extents, stream->chunk_bytes, &stream->held_offset,
+			&stream->held_bytes);
+
+		if (r <= 0)
+			return r;
+	}
+	if (stream->next_read > stream->oldest
+		&& stream->held_offset - oldest->offset >= TT_NEUTRAL_SEGMENT_BYTES)
+		return -EAGAIN;
+	chunk->offset = stream->held_offset;
+	chunk->bytes = stream->held_bytes;
+	stream->held_bytes = 0;
+	return 1;
+}
+
 static void stream_start_reads(struct tt_stream *stream)
 {
 	while (!stream->no_more && stream->next_read - stream->oldest < STREAM_CHUNKS) {
@@ -111,9 +136,10 @@ static void stream_start_reads(struct tt_stream *stream)
 			stream_fail(stream, -ECANCELED, TT_COPY_READING);
 			return;
 		}
-		int r = tt_extents_next(
-			&stream->extents, STREAM_CHUNK_BYTES, &chunk->offset, &chunk->bytes);
+		int r = stream_next_piece(stream, chunk);
 
+		if (r == -EAGAIN)
+			return;
 		if (r <= 0) {
 			stream->no_more = true;
 			if (r < 0)
@@ -224,7 +250,10 @@ int tt_stream_copy(struct tt_copy_worker *worker, const struct tt_copy_request *
 	*stream = (struct tt_stream){
 		.ring = ring, .request = request, .worker = worker, .result = ret_result};
 	for (unsigned i = 0; i < STREAM_CHUNKS; i++)
-		stream->chunks[i].data = (char *)buffer + i * STREAM_CHUNK_BYTES;
+		stream->chunks[i].data = (char *)buffer + (size_t)i * STREAM_CHUNK_BYTES;
+	stream->chunk_bytes = tt_writer_most_bytes(request->writer) < STREAM_CHUNK_BYTES
+				      ? tt_writer_most_bytes(request->writer)
+				      : STREAM_CHUNK_BYTES;
 	tt_extents_init(&stream->extents, request->from_fd, request->size_bytes, request->holes);
 	for (;;) {
 		stream_start_reads(stream);

@@ -61,8 +61,10 @@ void tt_writer_begin(struct tt_writer *writer, int fd, uint64_t size_bytes, stru
 		.fd = fd, .pacer = pacer, .file = file, .hooks = hooks, .rwf_flags = rwf_flags};
 	if (!pacer)
 		return;
-	writer->whole = tt_writer_is_whole(pacer, size_bytes);
-	if (writer->whole && size_bytes > 0) {
+	/* One that says it is empty may be a file that does not know (/proc, FUSE): charged as it
+	 * comes. */
+	writer->whole = size_bytes > 0 && tt_writer_is_whole(pacer, size_bytes);
+	if (writer->whole) {
 		if (!tt_pacer_try_charge(pacer, size_bytes))
 			writer_sleep(writer, size_bytes);
 		file->charged_bytes += tt_pacer_round(size_bytes);

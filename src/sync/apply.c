@@ -131,7 +131,7 @@ static int apply_hard_link(struct tt_worker *worker, struct tt_dir *dir, const s
 		if (r == -ENOENT)
 			break; /* the leader */
 		if (r == 0) {
-			r = tt_stage_arrive(dir->destination_fd, temp, task->wanted->name);
+			r = tt_stage_arrive_link(dir->destination_fd, temp, task->wanted->name);
 			if (r < 0)
 				unlinkat(dir->destination_fd, temp, 0);
 		}
@@ -175,7 +175,7 @@ static void apply_task(struct tt_worker *worker, struct tt_dir *dir, const struc
 
 	if (task->group)
 		tt_apply_settle_group(worker, task->group, r == 0);
-	tt_finish_release(worker, dir, true);
+	tt_finish_release(worker, dir, 1, true);
 }
 
 static void apply_follower(
@@ -190,7 +190,7 @@ static void apply_late_follower(
 
 	if (!follower) {
 		tt_engine_fail(worker->engine, "linking", dir, task->wanted->name, -ENOMEM);
-		tt_finish_release(worker, dir, false);
+		tt_finish_release(worker, dir, 1, false);
 		return;
 	}
 	*follower = (struct tt_follower){.dir = dir, .task = *task};
@@ -207,7 +207,7 @@ static void apply_follower(
 		int r = apply_hard_link(worker, follower->dir, &follower->task);
 
 		if (r == 0) {
-			tt_finish_release(worker, follower->dir, true);
+			tt_finish_release(worker, follower->dir, 1, true);
 			free(follower);
 			return;
 		}
@@ -216,7 +216,7 @@ static void apply_follower(
 		if (r != -EMLINK) {
 			tt_engine_fail(
 				engine, "linking", follower->dir, follower->task.wanted->name, r);
-			tt_finish_release(worker, follower->dir, true);
+			tt_finish_release(worker, follower->dir, 1, true);
 			free(follower);
 			return;
 		}
@@ -279,7 +279,7 @@ void tt_apply_job(struct tt_worker *worker, struct tt_job *job)
 		if (atomic_load_explicit(&worker->engine->stop, memory_order_relaxed)) {
 			if (task->group && !task->is_follower)
 				tt_apply_settle_group(worker, task->group, false);
-			tt_finish_release(worker, job->dir, false);
+			tt_finish_release(worker, job->dir, 1, false);
 			continue;
 		}
 		if (task->is_follower)

@@ -39,7 +39,8 @@ struct file_copy {
 	const struct tt_task *task;
 	const char *name; /* at the destination */
 	int from_fd;
-	struct stat before;
+	struct stat before; /* of the source, before the first read */
+	struct stat made;   /* of the temporary */
 	bool last_try;
 };
 
@@ -161,20 +162,42 @@ static enum file_outcome file_failed(
 	return FILE_FAILED;
 }
 
-/* The attributes of what was really copied: times from before the first read. */
-static void file_set_attributes(struct file_copy *copy, int fd)
+/* The attributes of what is really copied, which may have changed since it was listed. Times from
+ * before the first read. */
+static struct tt_entry file_wanted(const struct file_copy *copy)
 {
-	struct tt_engine *engine = copy->worker->engine;
 	struct tt_entry wanted = *copy->task->wanted;
-	enum tt_meta_step step;
 
 	wanted.mode = copy->before.st_mode;
 	wanted.uid = copy->before.st_uid;
 	wanted.gid = copy->before.st_gid;
 	wanted.mtime_sec = copy->before.st_mtim.tv_sec;
 	wanted.mtime_nsec = (uint32_t)copy->before.st_mtim.tv_nsec;
-	int r = tt_meta_apply_fd(&engine->policy.meta, fd, &wanted,
-		copy->task->action.exists ? copy->task->existing : NULL, &step);
+	return wanted;
+}
+
+static const struct tt_entry *file_existing(const struct file_copy *copy)
+{
+	return copy->task->action.exists ? copy->task->existing : NULL;
+}
+
+static int file_create(struct file_copy *copy, struct tt_arrival *arrival)
+{
+	struct tt_entry wanted = file_wanted(copy);
+	mode_t mode =
+		tt_meta_mode(&copy->worker->engine->policy.meta, &wanted, file_existing(copy));
+
+	return tt_stage_create(copy->dir->destination_fd, copy->name, mode, arrival->temp,
+		&arrival->paced.fd, &copy->made);
+}
+
+static void file_set_attributes(struct file_copy *copy, int fd)
+{
+	struct tt_engine *engine = copy->worker->engine;
+	struct tt_entry wanted = file_wanted(copy);
+	enum tt_meta_step step;
+	int r = tt_meta_apply_made(
+		&engine->policy.meta, fd, &copy->made, &wanted, file_existing(copy), &step);
 
 	if (r < 0)
 		tt_engine_fail(
@@ -237,12 +260,7 @@ static enum file_outcome file_try(struct file_copy *copy)
 			worker->engine, "copying", copy->dir, copy->task->wanted->name, -ENOMEM);
 		return FILE_FAILED;
 	}
-	if (fstat(copy->from_fd, &copy->before) < 0) {
-		tt_arrive_free(arrival);
-		return FILE_FAILED;
-	}
-	int r = tt_stage_create(
-		copy->dir->destination_fd, copy->name, arrival->temp, &arrival->paced.fd);
+	int r = file_create(copy, arrival);
 
 	if (r < 0) {
 		tt_arrive_free(arrival);
@@ -263,6 +281,8 @@ static enum file_outcome file_try(struct file_copy *copy)
 	/* A failed one goes the same way: its windows may be in flight, and the descriptor must
 	 * outlive them. */
 	arrival->discard = outcome != FILE_GOOD;
+	if (arrival->discard)
+		unlinkat(copy->dir->destination_fd, arrival->temp, 0);
 	tt_arrive_add(worker, arrival);
 	return outcome;
 }
@@ -303,7 +323,8 @@ void tt_apply_file(struct tt_worker *worker, struct tt_dir *dir, const struct tt
 		outcome = file_try(&copy);
 		if (outcome == FILE_CHANGED) {
 			copy.last_try = true;
-			outcome = file_try(&copy);
+			outcome = fstat(copy.from_fd, &copy.before) < 0 ? FILE_FAILED
+									: file_try(&copy);
 		}
 		if (outcome == FILE_FULL)
 			outcome = file_try_alone(&copy);

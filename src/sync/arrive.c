@@ -28,12 +28,6 @@ static const char *arrive_name(const struct tt_arrival *arrival)
 					      : arrival->wanted->name;
 }
 
-static void arrive_count(struct tt_worker *worker, const struct tt_arrival *arrival)
-{
-	worker->stats.literal_bytes += arrival->literal_bytes;
-	atomic_fetch_add(&worker->engine->files_done, 1);
-}
-
 /* The verdict is in: the new content gets the name, or nobody will ever see it. */
 static bool arrive_rename(struct tt_worker *worker, struct tt_arrival *arrival)
 {
@@ -64,11 +58,15 @@ static void arrive_drop(struct tt_worker *worker, const struct tt_arrival *arriv
 
 	if (engine->policy.cache.mode == TT_CACHE_KEEP || !volume->paced)
 		return;
+	if (arrival->paced.is_empty
+		&& arrival->old.resident_pages == 0) /* RWF_DONTCACHE has done it */
+		return;
 	tt_neutral_written(arrival->paced.fd, arrival->size_bytes, good ? &arrival->old : NULL,
 		&volume->neutral, &engine->keep_budget_pages, &worker->cache_stats);
 }
 
-static void arrive_one(
+/* Returns whether the file has its name now; its directory is the caller's to release then. */
+static bool arrive_one(
 	struct tt_worker *worker, struct tt_arrival *arrival, const struct tt_volume *volume)
 {
 	struct tt_dir *dir = arrival->dir;
@@ -76,27 +74,27 @@ static void arrive_one(
 	bool discarded = arrival->discard;
 	bool good = arrive_rename(worker, arrival);
 
-	if (!good)
+	/* Of a discarded one the name is gone already, and the directory may be: only the pages are
+	 * left. */
+	if (!good && !discarded)
 		unlinkat(dir->destination_fd, arrival->temp, 0);
 	arrive_drop(worker, arrival, volume, good);
 	tt_fd_close(arrival->paced.fd);
+	if (good)
+		worker->stats.literal_bytes += arrival->literal_bytes;
 	tt_arrive_free(arrival);
-	if (good) {
-		arrive_count(worker, arrival);
-		if (group)
-			tt_apply_settle_group(worker, group, true);
-		tt_finish_release(worker, dir, true);
-	} else if (!discarded) { /* whoever discarded it answers for the directory: there may be
-				    another try */
+	if (good && group)
+		tt_apply_settle_group(worker, group, true);
+	else if (!good && !discarded)
 		tt_arrive_failed(worker, dir, group);
-	}
+	return good;
 }
 
 void tt_arrive_failed(struct tt_worker *worker, struct tt_dir *dir, struct tt_linkset_group *group)
 {
 	if (group)
 		tt_apply_settle_group(worker, group, false);
-	tt_finish_release(worker, dir, false);
+	tt_finish_release(worker, dir, 1, false);
 }
 
 static struct tt_batch *arrive_new_batch(struct tt_worker *worker, struct tt_volume *volume)
@@ -178,10 +176,25 @@ void tt_arrive_add(struct tt_worker *worker, struct tt_arrival *arrival)
 static void arrive_batch(struct tt_worker *worker, struct tt_batch *batch)
 {
 	struct tt_engine *engine = worker->engine;
+	struct tt_dir *dir = NULL;
+	unsigned count = 0;
 
-	for (unsigned i = 0; i < batch->paced.count; i++)
-		arrive_one(worker, batch->arrivals[i], batch->volume);
+	worker->arriving++;
+	/* Neighbours are mostly of one directory: it is released once for all of them. */
+	for (unsigned i = 0; i < batch->paced.count; i++) {
+		struct tt_dir *next = batch->arrivals[i]->discard ? NULL : batch->arrivals[i]->dir;
+
+		if (count > 0 && next != dir) {
+			tt_finish_release(worker, dir, count, true);
+			count = 0;
+		}
+		dir = next;
+		count += arrive_one(worker, batch->arrivals[i], batch->volume);
+	}
+	if (count > 0)
+		tt_finish_release(worker, dir, count, true);
 	free(batch);
+	worker->arriving--;
 	pthread_mutex_lock(&engine->lock);
 	engine->batches_out--;
 	pthread_cond_broadcast(&engine->batch_ready);
@@ -232,11 +245,16 @@ void tt_arrive_drain(struct tt_worker *worker)
 
 	tt_arrive_submit(worker);
 	pthread_mutex_lock(&engine->lock);
-	while (engine->batches_out > 0) {
+	/* A worker may come here from the middle of a batch's arrival (a follower that leads now):
+	 * such batches cannot be waited for. */
+	engine->batches_held += worker->arriving;
+	pthread_cond_broadcast(&engine->batch_ready);
+	while (engine->batches_out > engine->batches_held) {
 		if (engine->arrived.first)
 			tt_arrive_run(worker);
 		else
 			pthread_cond_wait(&engine->batch_ready, &engine->lock);
 	}
+	engine->batches_held -= worker->arriving;
 	pthread_mutex_unlock(&engine->lock);
 }

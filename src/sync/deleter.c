@@ -66,7 +66,8 @@ static int deleter_empty(struct deleter *deleter, int fd)
 	size_t length = strlen(deleter->path);
 	int result = tt_listing_read_names(&names, fd);
 
-	qsort(names.entries, names.count, sizeof *names.entries, deleter_compare);
+	if (names.count > 0)
+		qsort(names.entries, names.count, sizeof *names.entries, deleter_compare);
 	deleter->path[length] = '/';
 	for (unsigned i = names.count; i-- > 0;) {
 		const struct tt_entry *entry = &names.entries[i];
@@ -216,7 +217,7 @@ static void deleter_await_listings(struct tt_engine *engine)
 	while ((engine->heap_count > 0 || engine->listings > 0)
 		&& engine->entries_ahead < engine->most_entries_ahead
 		&& engine->dirs_ahead < engine->most_dirs_ahead && !atomic_load(&engine->stop))
-		pthread_cond_wait(&engine->plan_ready, &engine->lock);
+		tt_engine_wait_plan(engine);
 	pthread_mutex_unlock(&engine->lock);
 }
 

@@ -80,6 +80,25 @@ void tt_engine_vanished(struct tt_engine *engine, const struct tt_dir *dir, cons
 		tt_log_escape(path, shown, sizeof shown));
 }
 
+void tt_engine_wait_plan(struct tt_engine *engine)
+{
+	engine->plan_waits = true;
+	pthread_cond_wait(&engine->plan_ready, &engine->lock);
+	engine->plan_waits = false;
+}
+
+void tt_engine_wake_plan(struct tt_engine *engine)
+{
+	if (engine->plan_waits)
+		pthread_cond_signal(&engine->plan_ready);
+}
+
+void tt_engine_wake_workers(struct tt_engine *engine, unsigned count)
+{
+	for (unsigned i = 0; i < count && i < engine->idle_workers; i++)
+		pthread_cond_signal(&engine->work_ready);
+}
+
 static void engine_wake_all(struct tt_engine *engine)
 {
 	pthread_mutex_lock(&engine->lock);
@@ -131,7 +150,8 @@ static struct tt_job *engine_next_job(struct tt_engine *engine)
 	if (!engine->jobs)
 		engine->jobs_last = &engine->jobs;
 	engine->jobs_queued--;
-	pthread_cond_signal(&engine->plan_ready);
+	if (engine->jobs_queued < TT_MOST_JOBS / 2)
+		tt_engine_wake_plan(engine);
 	return job;
 }
 
@@ -169,8 +189,10 @@ static void engine_work_idle(struct tt_worker *worker)
 	struct tt_engine *engine = worker->engine;
 	struct timespec until;
 
+	engine->idle_workers++;
 	if (!worker->batch) {
 		pthread_cond_wait(&engine->work_ready, &engine->lock);
+		engine->idle_workers--;
 		return;
 	}
 	clock_gettime(CLOCK_MONOTONIC, &until);
@@ -179,7 +201,10 @@ static void engine_work_idle(struct tt_worker *worker)
 		until.tv_nsec -= 1000000000;
 		until.tv_sec++;
 	}
-	if (pthread_cond_timedwait(&engine->work_ready, &engine->lock, &until) == ETIMEDOUT) {
+	int r = pthread_cond_timedwait(&engine->work_ready, &engine->lock, &until);
+
+	engine->idle_workers--;
+	if (r == ETIMEDOUT) {
 		pthread_mutex_unlock(&engine->lock);
 		tt_arrive_submit(worker);
 		pthread_mutex_lock(&engine->lock);
@@ -249,6 +274,8 @@ static void engine_end_workers(struct tt_engine *engine)
 	pthread_mutex_unlock(&engine->lock);
 	for (unsigned i = 0; i < engine->worker_count; i++)
 		pthread_join(engine->workers[i].thread, NULL);
+	/* Batches of nothing but discarded files: no directory has waited for them. */
+	tt_arrive_drain(&engine->workers[engine->worker_count]);
 	for (unsigned i = 0; i <= engine->worker_count; i++) {
 		struct tt_worker *worker = &engine->workers[i];
 
@@ -443,6 +470,7 @@ void tt_engine_stats(const struct tt_engine *engine, struct tt_engine_stats *ret
 	stats->pages_left = engine->cache_stats.left;
 	stats->pages_kept_hot = engine->cache_stats.kept_hot;
 	stats->files_unknown = engine->cache_stats.files_unknown;
+	stats->list_ns = atomic_load(&engine->list_ns);
 	stats->errors = atomic_load(&engine->errors);
 	stats->vanished = atomic_load(&engine->vanished);
 	tt_volume_report((struct tt_engine *)engine, stats);

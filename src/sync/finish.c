@@ -78,19 +78,22 @@ static void finish_steal_listings(
 	dir->source = dir->destination = (struct tt_listing){0};
 }
 
-void tt_finish_release(struct tt_worker *worker, struct tt_dir *dir, bool changed)
+void tt_finish_release(struct tt_worker *worker, struct tt_dir *dir, unsigned count, bool changed)
 {
 	struct tt_engine *engine = worker->engine;
 	struct tt_listing source = {0}, destination = {0};
 
+	atomic_fetch_add(&engine->files_done, count);
 	pthread_mutex_lock(&engine->lock);
 	dir->changed = dir->changed || changed;
-	dir->jobs--;
-	engine->tasks_out--;
+	dir->jobs -= count;
+	dir->pending -= count - 1;
+	engine->tasks_out -= count;
 	finish_steal_listings(dir, &source, &destination);
 	bool last = finish_is_last(dir);
 
-	pthread_cond_signal(&engine->plan_ready);
+	if (engine->tasks_out < TT_MOST_TASKS / 2)
+		tt_engine_wake_plan(engine);
 	pthread_mutex_unlock(&engine->lock);
 	tt_listing_deinit(&source);
 	tt_listing_deinit(&destination);
@@ -109,7 +112,7 @@ void tt_finish_planned(struct tt_engine *engine, struct tt_dir *dir)
 	bool last = finish_is_last(dir);
 
 	/* Those who list ahead may go on. */
-	pthread_cond_signal(&engine->work_ready);
+	tt_engine_wake_workers(engine, 1);
 	pthread_mutex_unlock(&engine->lock);
 	tt_listing_deinit(&source);
 	tt_listing_deinit(&destination);

@@ -7,8 +7,8 @@
 
 #include "sync/state.h"
 
-/* One task of the directory is done (`changed`: it changed a name in it). Any worker. */
-void tt_finish_release(struct tt_worker *worker, struct tt_dir *dir, bool changed);
+/* `count` tasks of the directory are done (`changed`: they changed names in it). Any worker. */
+void tt_finish_release(struct tt_worker *worker, struct tt_dir *dir, unsigned count, bool changed);
 
 /* The engine thread has planned everything in the directory but its child directories, or given it
  * up. The node may be gone afterwards if it has no children that are still to be planned. */

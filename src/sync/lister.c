@@ -238,12 +238,37 @@ static void lister_make_children(struct tt_engine *engine, struct tt_dir *dir)
 	}
 }
 
+/* rsync neither shows nor sets a group that an ordinary user may not give. */
+static void lister_mark_groups(const struct tt_engine *engine, struct tt_listing *listing)
+{
+	uint32_t last_gid = 0;
+	bool known = false, may = true;
+
+	if (!engine->policy.plan.group || engine->policy.plan.is_super)
+		return;
+	for (unsigned i = 0; i < listing->count; i++) {
+		struct tt_entry *entry = &listing->entries[i];
+
+		if (!known || entry->gid != last_gid)
+			may = tt_meta_may_give_group(entry->gid);
+		known = true;
+		last_gid = entry->gid;
+		if (!may)
+			entry->flags |= TT_ENTRY_SKIP_GROUP;
+	}
+}
+
 static void lister_enter_listed(struct tt_engine *engine, struct tt_dir *dir)
 {
 	pthread_mutex_lock(&engine->lock);
 	dir->state = TT_DIR_LISTED;
 	engine->listings--;
 	dir->pending += dir->child_count;
+	engine->unlisted += dir->child_count;
+	if (--engine->unlisted == 0 && engine->copying_pass) {
+		atomic_store(&engine->list_ns, tt_engine_now_ns() - engine->start_ns);
+		atomic_store(&engine->listing_complete, true);
+	}
 	dir->entries_ahead = dir->source.count + dir->destination.count + 1;
 	engine->entries_ahead += dir->entries_ahead;
 	for (unsigned i = 0; i < dir->child_count; i++) {
@@ -252,25 +277,35 @@ static void lister_enter_listed(struct tt_engine *engine, struct tt_dir *dir)
 	}
 	if (dir->list_error < 0 && dir->list_error != -ENOENT)
 		atomic_store(&engine->list_failed, true);
-	pthread_cond_signal(&engine->plan_ready);
-	if (dir->child_count > 0)
-		pthread_cond_broadcast(&engine->work_ready);
+	tt_engine_wake_plan(engine);
+	tt_engine_wake_workers(engine, dir->child_count);
 	pthread_mutex_unlock(&engine->lock);
+}
+
+/* Below the root the listing of the parent has told the device numbers; a child that has become
+ * another since is on whatever file system it is on, and only the choice of mechanism is at stake.
+ */
+static void lister_find_volumes(struct tt_engine *engine, struct tt_dir *dir)
+{
+	if (dir->layer_count > 0 && dir->source_fds[0] >= 0)
+		dir->from = dir->parent ? tt_volume_find(engine, dir->entry.dev_major,
+				    dir->entry.dev_minor, dir->source_fds[0], dir->parent->from)
+					: tt_volume_get(engine, dir->source_fds[0], NULL);
+	if (dir->destination_fd >= 0)
+		dir->to = dir->parent ? tt_volume_find(engine, dir->existing.dev_major,
+				  dir->existing.dev_minor, dir->destination_fd, dir->parent->to)
+				      : tt_volume_get(engine, dir->destination_fd, NULL);
 }
 
 void tt_lister_run(struct tt_engine *engine, struct tt_worker *worker, struct tt_dir *dir)
 {
 	lister_open_source(engine, dir);
 	lister_open_destination(engine, dir);
-	if (dir->layer_count > 0 && dir->source_fds[0] >= 0)
-		dir->from = tt_volume_get(
-			engine, dir->source_fds[0], dir->parent ? dir->parent->from : NULL);
-	if (dir->destination_fd >= 0)
-		dir->to = tt_volume_get(
-			engine, dir->destination_fd, dir->parent ? dir->parent->to : NULL);
+	lister_find_volumes(engine, dir);
 	lister_read(engine, dir);
 	if (engine->policy.plan.checksum && engine->copying_pass)
 		tt_compare_listing(engine, worker, dir);
+	lister_mark_groups(engine, &dir->source);
 	lister_make_children(engine, dir);
 	uint64_t bytes = 0;
 

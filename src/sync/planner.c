@@ -34,11 +34,16 @@ static void planner_await_listing(struct tt_engine *engine, struct tt_dir *dir, 
 		mine = true;
 	}
 	while (!mine && dir->state != TT_DIR_LISTED)
-		pthread_cond_wait(&engine->plan_ready, &engine->lock);
+		tt_engine_wait_plan(engine);
 	pthread_mutex_unlock(&engine->lock);
-	if (mine && skip)
+	if (mine && skip) {
+		pthread_mutex_lock(&engine->lock);
 		dir->state = TT_DIR_LISTED;
-	else if (mine)
+		engine->unlisted--;
+		pthread_mutex_unlock(&engine->lock);
+		return;
+	}
+	if (mine)
 		tt_lister_run(engine, &engine->workers[engine->worker_count], dir);
 }
 
@@ -75,14 +80,16 @@ static int planner_make_directory(
 	if (engine->policy.dry_run)
 		return 0;
 	/* Ours alone until it is complete: it gets its mode when its last child has arrived. */
-	if (mkdirat(parent->destination_fd, dir->name, 0700) < 0 && errno != EEXIST)
+	bool made = mkdirat(parent->destination_fd, dir->name, 0700) == 0;
+
+	if (!made && errno != EEXIST)
 		return -errno;
 	int fd = tt_fd_open_dir(parent->destination_fd, dir->name);
 
 	if (fd < 0)
 		return fd;
 	dir->destination_fd = fd;
-	dir->to = tt_volume_get(engine, fd, parent->to);
+	dir->to = made ? parent->to : tt_volume_get(engine, fd, parent->to);
 	if (engine->policy.plan.perms
 		&& ((dir->entry.mode | parent->entry.mode | parent->existing.mode) & S_ISGID))
 		/* It has the bit from its parent, perhaps; a mode that cannot be is changed. */
@@ -206,10 +213,11 @@ static void planner_walk(struct tt_engine *engine, struct tt_dir *dir, bool skip
 void tt_planner_walk(struct tt_engine *engine, struct tt_dir *root)
 {
 	engine->root_finished = false;
+	engine->unlisted = 1;
 	planner_walk(engine, root, false);
 	pthread_mutex_lock(&engine->lock);
 	while (!engine->root_finished)
-		pthread_cond_wait(&engine->plan_ready, &engine->lock);
+		tt_engine_wait_plan(engine);
 	engine->dirs_ahead--;
 	pthread_mutex_unlock(&engine->lock);
 	tt_dir_free(root);

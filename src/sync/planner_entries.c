@@ -18,12 +18,6 @@
 #include "sys/fd.h"
 #include "tree/linkset.h"
 
-/* Planning stops ahead at so many tasks that nobody has done yet. */
-enum {
-	PLANNER_MOST_JOBS = 256,
-	PLANNER_MOST_TASKS = 8192
-};
-
 struct planner_entries {
 	struct tt_engine *engine;
 	struct tt_dir *dir;
@@ -69,9 +63,9 @@ static void entries_queue_job(struct planner_entries *entries)
 	if (!job)
 		return;
 	pthread_mutex_lock(&engine->lock);
-	while ((engine->jobs_queued >= PLANNER_MOST_JOBS || engine->tasks_out >= PLANNER_MOST_TASKS)
+	while ((engine->jobs_queued >= TT_MOST_JOBS || engine->tasks_out >= TT_MOST_TASKS)
 		&& !atomic_load(&engine->stop))
-		pthread_cond_wait(&engine->plan_ready, &engine->lock);
+		tt_engine_wait_plan(engine);
 	entries->dir->pending += job->count;
 	entries->dir->jobs += job->count;
 	engine->tasks_out += job->count;
@@ -79,7 +73,7 @@ static void entries_queue_job(struct planner_entries *entries)
 	*engine->jobs_last = job;
 	engine->jobs_last = &job->next;
 	engine->jobs_queued++;
-	pthread_cond_signal(&engine->work_ready);
+	tt_engine_wake_workers(engine, 1);
 	pthread_mutex_unlock(&engine->lock);
 }
 
@@ -302,35 +296,49 @@ static bool entries_can_read(struct tt_engine *engine, const struct tt_dir *dir,
 	return false;
 }
 
-static void entries_plan(struct planner_entries *entries, const struct tt_entry *wanted)
+/* What needs no task is done already, as far as progress goes; what is not copied is no content to
+ * wait for. */
+static void entries_count_progress(
+	struct tt_engine *engine, const struct tt_task *task, bool has_task)
 {
+	if (!has_task)
+		atomic_fetch_add(&engine->files_done, 1);
+	if (S_ISREG(task->wanted->mode) && (!has_task || task->action.kind != TT_PLAN_COPY))
+		atomic_fetch_sub(&engine->bytes_known, task->wanted->size_bytes);
+}
+
+/* Returns whether a task was made of it. */
+static bool entries_plan(struct planner_entries *entries, struct tt_task *task)
+{
+	const struct tt_entry *wanted = task->wanted;
 	struct tt_engine *engine = entries->engine;
 	struct tt_dir *dir = entries->dir;
-	struct tt_task task = {.wanted = wanted};
 
 	if (wanted->twin != TT_ENTRY_NONE)
-		task.existing = &dir->destination.entries[wanted->twin];
-	tt_plan_entry(&engine->policy.plan, wanted, task.existing, &task.action);
-	bool skipped = task.action.kind == TT_PLAN_SKIP || task.action.kind == TT_PLAN_SKIP_NONREG;
+		task->existing = &dir->destination.entries[wanted->twin];
+	tt_plan_entry(&engine->policy.plan, wanted, task->existing, &task->action);
+	bool skipped =
+		task->action.kind == TT_PLAN_SKIP || task->action.kind == TT_PLAN_SKIP_NONREG;
 
-	if (!skipped && !entries_can_read(engine, dir, wanted, &task.action))
-		return;
-	if (!entries_make_way(entries, &task))
-		return;
+	if (!skipped && !entries_can_read(engine, dir, wanted, &task->action))
+		return false;
+	if (!entries_make_way(entries, task))
+		return false;
 	if (engine->policy.plan.hard_links && wanted->nlink > 1 && !skipped
-		&& entries_hard_link(entries, &task))
-		return;
-	if (task.action.kind == TT_PLAN_SKIP) {
-		task.action.item = task.existing ? 0 : TT_ITEM_NEW;
-		tt_planner_tell(engine, dir, wanted->name, wanted, &task.action, NULL);
-		return;
+		&& entries_hard_link(entries, task))
+		return task->action.kind != TT_PLAN_KEEP;
+	if (task->action.kind == TT_PLAN_SKIP) {
+		task->action.item = task->existing ? 0 : TT_ITEM_NEW;
+		tt_planner_tell(engine, dir, wanted->name, wanted, &task->action, NULL);
+		return false;
 	}
-	entries_count(engine, wanted, &task.action);
-	tt_planner_tell(engine, dir, wanted->name, wanted, &task.action, NULL);
-	if (engine->policy.dry_run || task.action.kind == TT_PLAN_KEEP
-		|| task.action.kind == TT_PLAN_SKIP_NONREG)
-		return;
-	entries_add_task(entries, &task);
+	entries_count(engine, wanted, &task->action);
+	tt_planner_tell(engine, dir, wanted->name, wanted, &task->action, NULL);
+	if (engine->policy.dry_run || task->action.kind == TT_PLAN_KEEP
+		|| task->action.kind == TT_PLAN_SKIP_NONREG)
+		return false;
+	entries_add_task(entries, task);
+	return true;
 }
 
 /* The name of a single file at the destination is not its own: its twin is found here. */
@@ -369,8 +377,12 @@ void tt_planner_entries(struct tt_engine *engine, struct tt_dir *dir)
 		const struct tt_entry *wanted = &dir->source.entries[order ? order[i] : i];
 
 		if (!tt_entry_is_dir(wanted)) {
+			struct tt_task task = {.wanted = wanted};
+
 			entries_count_seen(engine, wanted);
-			entries_plan(&entries, wanted);
+			bool has_task = entries_plan(&entries, &task);
+
+			entries_count_progress(engine, &task, has_task);
 		}
 	}
 	free(order);

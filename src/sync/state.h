@@ -80,6 +80,12 @@ struct tt_task {
 	bool is_follower;
 };
 
+/* Planning stops ahead at so many that nobody has done yet, and goes on at half of them. */
+enum {
+	TT_MOST_JOBS = 256,
+	TT_MOST_TASKS = 8192
+};
+
 #define TT_JOB_TASKS 64
 #define TT_JOB_BYTES (UINT64_C(4) << 20)
 
@@ -116,6 +122,7 @@ struct tt_worker {
 	struct tt_copy_worker copy;
 	struct tt_neutral_stats cache_stats;
 	struct tt_engine_stats stats; /* rsync's part and ours, added up at the end */
+	unsigned arriving;            /* batches whose arrival it is in the middle of */
 	struct tt_batch *batch;       /* being filled */
 	struct tt_writer_hooks hooks;
 };
@@ -154,6 +161,7 @@ struct tt_engine {
 	_Atomic uint64_t errors, vanished;
 	_Atomic uint64_t files_known, files_done, bytes_known, bytes_done;
 	_Atomic bool listing_complete;
+	_Atomic uint64_t list_ns; /* until then */
 
 	/* Taken by a worker that tries a file alone on a full disk; before `lock`. */
 	pthread_mutex_t space_lock;
@@ -170,7 +178,12 @@ struct tt_engine {
 	struct tt_job *jobs, **jobs_last;
 	unsigned jobs_queued;
 	struct tt_pacer_sink arrived;
+	unsigned batches_held; /* of these: in the middle of arriving, by workers that wait for the
+				  others */
+	unsigned idle_workers;
+	bool plan_waits;      /* the engine thread sleeps on plan_ready */
 	unsigned batches_out; /* submitted, not yet arrived */
+	unsigned unlisted;    /* directories known and not yet listed */
 	unsigned tasks_out;   /* planned and not done */
 	bool no_more_work, root_finished;
 	struct tt_volume *volumes;
@@ -185,6 +198,15 @@ struct tt_engine {
 };
 
 uint64_t tt_engine_now_ns(void);
+
+/* The engine thread sleeps until something of the run has changed. With the lock held. */
+void tt_engine_wait_plan(struct tt_engine *engine);
+
+/* Something has changed that it may wait for. With the lock held. */
+void tt_engine_wake_plan(struct tt_engine *engine);
+
+/* There is work for so many workers. With the lock held. */
+void tt_engine_wake_workers(struct tt_engine *engine, unsigned count);
 
 /* Counts and reports one failure: "verb path: reason". `dir` and `name` make the path; name NULL:
  * the directory itself. Any thread. */

@@ -18,13 +18,18 @@ struct tt_volume *tt_volume_get(struct tt_engine *engine, int fd, struct tt_volu
 
 	if (fstat(fd, &st) < 0)
 		st.st_dev = 0;
-	if (near && near->dev_major == major(st.st_dev) && near->dev_minor == minor(st.st_dev))
+	return tt_volume_find(engine, major(st.st_dev), minor(st.st_dev), fd, near);
+}
+
+struct tt_volume *tt_volume_find(struct tt_engine *engine, uint32_t dev_major, uint32_t dev_minor,
+	int fd, struct tt_volume *near)
+{
+	if (near && near->dev_major == dev_major && near->dev_minor == dev_minor)
 		return near;
 	pthread_mutex_lock(&engine->lock);
 	struct tt_volume *volume = engine->volumes;
 
-	while (volume
-		&& (volume->dev_major != major(st.st_dev) || volume->dev_minor != minor(st.st_dev)))
+	while (volume && (volume->dev_major != dev_major || volume->dev_minor != dev_minor))
 		volume = volume->next;
 	pthread_mutex_unlock(&engine->lock);
 	if (volume)
@@ -33,8 +38,8 @@ struct tt_volume *tt_volume_get(struct tt_engine *engine, int fd, struct tt_volu
 
 	if (!made)
 		return NULL;
-	made->dev_major = major(st.st_dev);
-	made->dev_minor = minor(st.st_dev);
+	made->dev_major = dev_major;
+	made->dev_minor = dev_minor;
 	made->neutral.method = tt_residency_method(fd);
 	made->neutral.dontcache_read =
 		true; /* until a read is refused: a source is never written to */
@@ -68,8 +73,11 @@ static int volume_start_pacer(struct tt_engine *engine, struct tt_volume *volume
 	if (volume->pacer)
 		return 0;
 	uint64_t budget = engine->policy.cache.dirty_limit_bytes;
+
+	if (budget == 0)
+		budget = tt_pacer_default_budget();
 	const struct tt_pacer_config config = {
-		.budget_bytes = budget > 0 ? budget : tt_pacer_default_budget(),
+		.budget_bytes = budget < TT_PACER_LEAST_BYTES ? TT_PACER_LEAST_BYTES : budget,
 		.no_uring = engine->policy.no_ring,
 	};
 	int refusal = 0;

@@ -30,6 +30,10 @@ struct tt_volume {
  * Any thread. Returns NULL without memory. */
 struct tt_volume *tt_volume_get(struct tt_engine *engine, int fd, struct tt_volume *near);
 
+/* The same where the device number is known. */
+struct tt_volume *tt_volume_find(struct tt_engine *engine, uint32_t dev_major, uint32_t dev_minor,
+	int fd, struct tt_volume *near);
+
 /* Makes a volume ready to be written to: probes it by trying in `dir_fd`, starts its disk's pacer.
  * Never under -n. Engine thread. Returns 0 or a negative errno. */
 int tt_volume_prepare(struct tt_engine *engine, struct tt_volume *volume, int dir_fd);

@@ -85,9 +85,7 @@ int tt_fd_open_beneath(int root_fd, const char *path)
 
 int tt_fd_open_path(const char *path, int flags)
 {
-	int fd = open(path, flags | O_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
+	return fd_open_noatime(AT_FDCWD, path, flags | O_CLOEXEC);
 }
 
 int tt_fd_statx(int dir_fd, const char *name, struct statx *ret_stx)

@@ -48,7 +48,7 @@ int tt_fd_open_read(int dir_fd, const char *name);
 int tt_fd_open_beneath(int root_fd, const char *path);
 
 /* Opens a path as the user wrote it on the command line: links are followed, that is what was asked
- * for. */
+ * for. Only for reading: access times stay where the owner is the user. */
 int tt_fd_open_path(const char *path, int flags);
 
 /* statx without synchronising with a server; links are not followed. Returns 0 or a negative errno.

@@ -185,7 +185,9 @@ int tt_listing_read_names(struct tt_listing *listing, int dir_fd)
 				listing->count--;
 		}
 	}
-	qsort(listing->entries, listing->count, sizeof *listing->entries, listing_compare_names);
+	if (listing->count > 0) /* an empty one has no array, and qsort(3) wants one */
+		qsort(listing->entries, listing->count, sizeof *listing->entries,
+			listing_compare_names);
 	return (int)got;
 }
 
@@ -220,7 +222,8 @@ void tt_listing_sort(struct tt_listing *listing)
 
 	for (unsigned i = 0; i < listing->count; i++)
 		layered = layered || listing->entries[i].layer != listing->entries[0].layer;
-	qsort(listing->entries, listing->count, sizeof *listing->entries, listing_compare);
+	if (listing->count > 0)
+		qsort(listing->entries, listing->count, sizeof *listing->entries, listing_compare);
 	if (!layered)
 		return;
 	while (first_dir < listing->count && !tt_entry_is_dir(&listing->entries[first_dir]))

@@ -177,52 +177,67 @@ static bool meta_times_differ(const struct tt_meta_policy *policy, const struct 
 	       || (long)existing->mtime_nsec != st->st_mtim.tv_nsec;
 }
 
-static int meta_apply(const struct tt_meta_policy *policy, const struct meta_target *target,
-	const struct tt_entry *wanted, const struct tt_entry *existing, enum tt_meta_step *ret_step)
+/* Sets what differs from `st`. `times`: the times in any case, which writing has changed since. */
+static int meta_change(const struct tt_meta_policy *policy, const struct meta_target *target,
+	const struct tt_entry *wanted, const struct tt_entry *existing, struct stat *st, bool times,
+	enum tt_meta_step *ret_step)
 {
-	struct stat st;
 	bool chowned;
 	int r, result = 0;
 
-	r = meta_stat(target, &st);
-	if (r < 0) {
-		*ret_step = TT_META_OWNER;
-		return r;
-	}
-	if (!meta_same_type(st.st_mode, wanted->mode)) {
-		/* The name is another thing by now: it is not ours to change. */
-		*ret_step = TT_META_OWNER;
-		return -ESTALE;
-	}
-	r = meta_set_owner(policy, target, wanted, &st, &chowned);
+	r = meta_set_owner(policy, target, wanted, st, &chowned);
 	if (r < 0) {
 		*ret_step = TT_META_OWNER;
 		result = r;
 	}
 	if (!S_ISLNK(wanted->mode)) {
-		mode_t bits = meta_wanted_bits(policy, wanted, existing, &st, r < 0);
+		mode_t bits = meta_wanted_bits(policy, wanted, existing, st, r < 0);
 
 		r = 0;
-		if (bits != (st.st_mode & META_BITS) || (chowned && (bits & (S_ISUID | S_ISGID))))
+		if (bits != (st->st_mode & META_BITS) || (chowned && (bits & (S_ISUID | S_ISGID))))
 			r = meta_chmod(target, bits);
 		if (r < 0 && result == 0) {
 			*ret_step = TT_META_MODE;
 			result = r;
 		}
 	}
-	if (meta_times_differ(policy, wanted, existing, &st)) {
-		const struct timespec times[2] = {
+	if (times || meta_times_differ(policy, wanted, existing, st)) {
+		const struct timespec both[2] = {
 			{.tv_nsec = UTIME_OMIT},
 			{.tv_sec = wanted->mtime_sec, .tv_nsec = wanted->mtime_nsec},
 		};
 
-		r = meta_utimens(target, times);
+		r = meta_utimens(target, both);
 		if (r < 0 && result == 0) {
 			*ret_step = TT_META_TIMES;
 			result = r;
 		}
 	}
 	return result;
+}
+
+static int meta_apply(const struct tt_meta_policy *policy, const struct meta_target *target,
+	const struct tt_entry *wanted, const struct tt_entry *existing, enum tt_meta_step *ret_step)
+{
+	struct stat st;
+	int r = meta_stat(target, &st);
+
+	if (r == 0 && !meta_same_type(st.st_mode, wanted->mode))
+		r = -ESTALE; /* The name is another thing by now: it is not ours to change. */
+	if (r < 0) {
+		*ret_step = TT_META_OWNER;
+		return r;
+	}
+	return meta_change(policy, target, wanted, existing, &st, false, ret_step);
+}
+
+int tt_meta_apply_made(const struct tt_meta_policy *policy, int fd, const struct stat *st,
+	const struct tt_entry *wanted, const struct tt_entry *existing, enum tt_meta_step *ret_step)
+{
+	const struct meta_target target = {.fd = fd, .dir_fd = -1};
+	struct stat now = *st;
+
+	return meta_change(policy, &target, wanted, existing, &now, policy->times, ret_step);
 }
 
 int tt_meta_apply_fd(const struct tt_meta_policy *policy, int fd, const struct tt_entry *wanted,

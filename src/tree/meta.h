@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct stat;
 struct tt_entry;
 
 struct tt_meta_policy {
@@ -53,6 +54,12 @@ bool tt_meta_may_give_group(uint32_t gid);
  * was tried then. */
 int tt_meta_apply_fd(const struct tt_meta_policy *policy, int fd, const struct tt_entry *wanted,
 	const struct tt_entry *existing, enum tt_meta_step *ret_step);
+
+/* The same for a descriptor that `st` is known to describe: what fstat said when the file was made,
+ * and nothing but its content has changed since. */
+int tt_meta_apply_made(const struct tt_meta_policy *policy, int fd, const struct stat *st,
+	const struct tt_entry *wanted, const struct tt_entry *existing,
+	enum tt_meta_step *ret_step);
 
 /* The same for the name `name` in `dir_fd`, never following a link. For symbolic links the mode is
  * not set (Linux has none). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Temporaries: four system calls for each (openat, flock, renameat, and the unlinkat that is nearly
- * never needed), and one getrandom for many names.
+ * Temporaries: four system calls for each (openat, flock, fstat, renameat), and one getrandom for
+ * many names.
  *
  * The lock is taken after the file exists, so a sweep could come between and remove a temporary
  * that is just being born. Its creator notices: after locking, the file must still have a link (one
@@ -134,21 +134,28 @@ static int stage_lock(int fd)
 	return 0;
 }
 
-int tt_stage_create(int dir_fd, const char *name, char *ret_temp, int *ret_fd)
+mode_t tt_stage_early_mode(mode_t mode)
+{
+	mode_t group = mode >> 3 & 7, other = mode & 7;
+
+	return group == other ? mode & 0777 : mode & 0700;
+}
+
+int tt_stage_create(
+	int dir_fd, const char *name, mode_t mode, char *ret_temp, int *ret_fd, struct stat *ret_st)
 {
 	for (int attempt = 0; attempt < STAGE_ATTEMPTS; attempt++) {
-		struct stat st;
 		int fd;
 
 		tt_stage_name(name, ret_temp);
-		fd = openat(
-			dir_fd, ret_temp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		fd = openat(dir_fd, ret_temp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			tt_stage_early_mode(mode) | 0600);
 		if (fd < 0) {
 			if (errno == EEXIST || errno == EINTR)
 				continue;
 			return -errno;
 		}
-		if (stage_lock(fd) != 1 && (fstat(fd, &st) < 0 || st.st_nlink > 0)) {
+		if (stage_lock(fd) != 1 && fstat(fd, ret_st) == 0 && ret_st->st_nlink > 0) {
 			*ret_fd = fd;
 			return 0;
 		}
@@ -161,10 +168,16 @@ int tt_stage_create(int dir_fd, const char *name, char *ret_temp, int *ret_fd)
 
 int tt_stage_arrive(int dir_fd, const char *temp, const char *name)
 {
-	struct stat st;
+	return renameat(dir_fd, temp, dir_fd, name) < 0 ? -errno : 0;
+}
 
-	if (renameat(dir_fd, temp, dir_fd, name) < 0)
-		return -errno;
+int tt_stage_arrive_link(int dir_fd, const char *temp, const char *name)
+{
+	struct stat st;
+	int r = tt_stage_arrive(dir_fd, temp, name);
+
+	if (r < 0)
+		return r;
 	/* Two names of one inode: rename did nothing and said 0. Only something with a second link
 	 * can be that, and what the caller staged has one only if it is a hard link. */
 	if (fstatat(dir_fd, temp, &st, AT_SYMLINK_NOFOLLOW) < 0)

@@ -13,22 +13,35 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #define TT_STAGE_NAME_SIZE 256 /* NAME_MAX + 1 */
 
-/* Creates and locks a temporary for `name` in `dir_fd`. `ret_temp` (TT_STAGE_NAME_SIZE bytes) gets
- * its name. The caller owns *ret_fd (O_RDWR | O_CLOEXEC). Tries again on a collision. Any thread.
+struct stat;
+
+/* The permission bits that a temporary may have from the start: those of the final `mode` where
+ * they tell its group nothing that they do not tell everybody, else the owner's only. The others
+ * come with the rest of the attributes, when owner and group are right. */
+mode_t tt_stage_early_mode(mode_t mode);
+
+/* Creates and locks a temporary for `name` in `dir_fd`, with the permission bits of
+ * tt_stage_early_mode(). `ret_temp` (TT_STAGE_NAME_SIZE bytes) gets its name, `ret_st` what fstat
+ * says of it. The caller owns *ret_fd (O_RDWR | O_CLOEXEC). Tries again on a collision. Any thread.
  * Returns 0 or a negative errno. */
-int tt_stage_create(int dir_fd, const char *name, char *ret_temp, int *ret_fd);
+int tt_stage_create(int dir_fd, const char *name, mode_t mode, char *ret_temp, int *ret_fd,
+	struct stat *ret_st);
 
 /* A temporary name for something that is not opened (symbolic link, device). Not created. Random;
  * the caller tries again on EEXIST. */
 void tt_stage_name(const char *name, char *ret_temp);
 
-/* Gives the temporary its final name, replacing what is there. Handles the rename that does nothing
- * because both names are links to one inode (rename(2)) by removing the temporary. Returns 0 or a
- * negative errno; the temporary is still there after a failure. Any thread. */
+/* Gives the temporary its final name, replacing what is there. Returns 0 or a negative errno; the
+ * temporary is still there after a failure. Any thread. */
 int tt_stage_arrive(int dir_fd, const char *temp, const char *name);
+
+/* The same for a temporary that is a hard link: if `name` is a link to the same inode, rename does
+ * nothing and says 0 (rename(2)); the temporary is removed then. */
+int tt_stage_arrive_link(int dir_fd, const char *temp, const char *name);
 
 /* Whether `name` has the form of a temporary. Any thread. */
 bool tt_stage_is_temporary(const char *name);

@@ -62,6 +62,13 @@ static void test_names_differ(void **state)
 	}
 }
 
+static int create_in(const struct scratch *scratch, char *temp, int *ret_fd)
+{
+	struct stat st;
+
+	return tt_stage_create(scratch->fd, "f", 0640, temp, ret_fd, &st);
+}
+
 static void test_a_file_arrives_in_one_step(void **state)
 {
 	struct scratch scratch;
@@ -72,7 +79,7 @@ static void test_a_file_arrives_in_one_step(void **state)
 	(void)state;
 	scratch_open(&scratch);
 	scratch_write(&scratch, "f", "old");
-	assert_int_equal(tt_stage_create(scratch.fd, "f", temp, &fd), 0);
+	assert_int_equal(create_in(&scratch, temp, &fd), 0);
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_int_equal(st.st_mode, S_IFREG | 0600);
 	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
@@ -88,6 +95,16 @@ static void test_a_file_arrives_in_one_step(void **state)
 	scratch_close(&scratch);
 }
 
+static void test_a_temporary_tells_its_group_no_more_than_everybody(void **state)
+{
+	(void)state;
+	assert_int_equal(tt_stage_early_mode(0644), 0644);
+	assert_int_equal(tt_stage_early_mode(04755), 0755);
+	assert_int_equal(tt_stage_early_mode(0640), 0600);
+	assert_int_equal(tt_stage_early_mode(0604), 0600);
+	assert_int_equal(tt_stage_early_mode(0600), 0600);
+}
+
 static void test_two_names_of_one_inode_leave_no_temporary(void **state)
 {
 	struct scratch scratch;
@@ -98,7 +115,7 @@ static void test_two_names_of_one_inode_leave_no_temporary(void **state)
 	scratch_write(&scratch, "f", "x");
 	tt_stage_name("f", temp);
 	assert_int_equal(linkat(scratch.fd, "f", scratch.fd, temp, 0), 0);
-	assert_int_equal(tt_stage_arrive(scratch.fd, temp, "f"), 0);
+	assert_int_equal(tt_stage_arrive_link(scratch.fd, temp, "f"), 0);
 	assert_true(has(&scratch, "f"));
 	assert_int_equal(scratch_count(&scratch), 1);
 	scratch_close(&scratch);
@@ -113,7 +130,7 @@ static void test_a_failed_arrival_keeps_the_temporary(void **state)
 	(void)state;
 	scratch_open(&scratch);
 	assert_int_equal(mkdirat(scratch.fd, "f", 0755), 0);
-	assert_int_equal(tt_stage_create(scratch.fd, "f", temp, &fd), 0);
+	assert_int_equal(create_in(&scratch, temp, &fd), 0);
 	assert_int_equal(tt_stage_arrive(scratch.fd, temp, "f"), -EISDIR);
 	assert_true(has(&scratch, temp));
 	(void)close(fd);
@@ -128,7 +145,7 @@ static void test_sweep_takes_the_dead_and_spares_the_living(void **state)
 
 	(void)state;
 	scratch_open(&scratch);
-	assert_int_equal(tt_stage_create(scratch.fd, "f", temp, &fd), 0);
+	assert_int_equal(create_in(&scratch, temp, &fd), 0);
 	assert_int_equal(tt_stage_sweep(scratch.fd, temp), 1);
 	assert_true(has(&scratch, temp));
 	(void)close(fd);
@@ -195,7 +212,7 @@ static void test_a_sweep_at_the_same_time_does_not_take_new_temporaries(void **s
 		char temp[TT_STAGE_NAME_SIZE];
 		int fd = -1;
 
-		if (tt_stage_create(scratch.fd, "f", temp, &fd) < 0
+		if (create_in(&scratch, temp, &fd) < 0
 			|| tt_stage_arrive(scratch.fd, temp, "f") < 0)
 			lost++;
 		if (fd >= 0)
@@ -214,6 +231,7 @@ int main(void)
 		cmocka_unit_test(test_only_the_form_is_a_temporary),
 		cmocka_unit_test(test_names_differ),
 		cmocka_unit_test(test_a_file_arrives_in_one_step),
+		cmocka_unit_test(test_a_temporary_tells_its_group_no_more_than_everybody),
 		cmocka_unit_test(test_two_names_of_one_inode_leave_no_temporary),
 		cmocka_unit_test(test_a_failed_arrival_keeps_the_temporary),
 		cmocka_unit_test(test_sweep_takes_the_dead_and_spares_the_living),

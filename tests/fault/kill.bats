@@ -1,0 +1,193 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# A run that is killed: whole contents only, the next run completes it and removes the dead one's temporaries and nothing else. A run that is asked
+# to stop: orderly, exit 20, nothing left behind.
+load ../scratch
+
+setup() {
+	begin_scratch
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+teardown() {
+	[[ ${HELPER:-} ]] && kill -CONT "$HELPER" 2>/dev/null && end_process "$HELPER"
+	cd / || return 1
+	remove_disks "$BATS_TEST_TMPDIR"
+}
+
+# "sum name" of every regular file that is no temporary.
+sums() { # DIRECTORY
+	(cd "$1" && find . -type f -regextype posix-extended ! -regex '.*\.tt-[A-Za-z0-9]{6}' -exec md5sum {} + | sort)
+}
+
+@test "killed at 20 random moments of an update, every name holds the whole old or the whole new content, and the next run completes it" {
+	make_tree one 1
+	make_tree two 2
+	sums one >sums.one
+	sums two >sums.two
+	[ -z "$(comm -12 sums.one sums.two | grep -v 'empty\|f[0-2]$')" ]
+	sort -u sums.one sums.two >allowed
+	cp -a one dst
+	# What looks like a temporary and is none.
+	touch dst/.f1.tt-short dst/.f1.tt-ABCDE_ dst/f1.tt-ABCDEF dst/.f1.tt-ABCDEFG dst/a0/.tt-ABCDEF dst/.f1.xtt-ABCDEF
+	mkdir dst/.f1.tt-ABCDEF
+	kills=0 tries=0 left=0 from=two longest=200
+	while ((kills < 20 && tries < 200)); do
+		tries=$((tries + 1))
+		limit=--dirty-limit=$((1 + RANDOM % 8))M
+		"$TIPTOE" -a "$limit" $from/ dst >/dev/null 2>&1 &
+		pid=$!
+		sleep "0.$(printf %03d $((RANDOM % longest)))"
+		kill -9 $pid 2>/dev/null || true
+		code=0
+		wait $pid || code=$?
+		if [[ $code -eq 137 ]]; then
+			kills=$((kills + 1))
+		else
+			longest=$((longest * 3 / 4 + 5))
+		fi
+		sums dst | grep -v 'tt-' >now
+		comm -23 now allowed >torn
+		[ ! -s torn ] || { cat torn; return 1; }
+		[ "$(wc -l <now)" -eq "$(wc -l <sums.one)" ]
+		left=$((left + $(temporaries dst | wc -l) - 1))
+		# Half of the times the next run is killed as well.
+		((RANDOM % 2)) && continue
+		tiptoe 0 -a $from/ dst
+		[ "$(temporaries dst)" = "dst/.f1.tt-ABCDEF" ]
+		sums dst | grep -v 'tt-' | diff - sums.$from
+		[[ $from == one ]] && from=two || from=one
+	done
+	expect kills "$kills" == 20
+	echo "# 20 kills in $tries runs left $left temporaries" >&3
+	expect "temporaries seen" "$left" ">" 0
+	tiptoe 0 -a $from/ dst
+	for name in dst/.f1.tt-short dst/.f1.tt-ABCDE_ dst/f1.tt-ABCDEF dst/.f1.tt-ABCDEFG dst/a0/.tt-ABCDEF dst/.f1.xtt-ABCDEF dst/.f1.tt-ABCDEF; do
+		[ -e "$name" ]
+		rm -r "$name"
+	done
+	treecmp --no-dir-times $from dst
+}
+
+@test "killed at random moments of a first copy, every name that is there is whole" {
+	make_tree src 1
+	make_file src/big 80M
+	sums src >sums.src
+	for try in {1..6}; do
+		rm -rf dst
+		"$TIPTOE" -a --dirty-limit=2M src/ dst >/dev/null 2>&1 &
+		pid=$!
+		sleep "0.$(printf %03d $((RANDOM % 150)))"
+		kill -9 $pid 2>/dev/null || true
+		wait $pid || true
+		mkdir -p dst
+		sums dst | comm -23 - sums.src >torn
+		[ ! -s torn ]
+		tiptoe 0 -a src/ dst
+		[ -z "$(temporaries dst)" ]
+		treecmp src dst
+	done
+}
+
+@test "a temporary of a run that is at work stays, and that run succeeds" {
+	mkdir src other
+	make_file src/big 300M
+	make_tree other 1
+	"$TIPTOE" -a --dirty-limit=2M src/ dst &
+	HELPER=$!
+	until [[ -n $(temporaries dst 2>/dev/null) ]]; do sleep 0.005; done
+	kill -STOP $HELPER
+	in_use=$(temporaries dst)
+	[ -n "$in_use" ]
+	touch dst/.dead.tt-123456
+	tiptoe 0 -a --delete --exclude=big other/ dst
+	[ "$(temporaries dst)" = "$in_use" ]
+	kill -CONT $HELPER
+	wait $HELPER
+	HELPER=
+	cmp src/big dst/big
+	[ -z "$(temporaries dst)" ]
+	rm dst/big
+	treecmp --no-dir-times other dst
+}
+
+@test "a file that somebody else holds locked under such a name stays" {
+	make_tree src 1
+	mkdir dst
+	touch dst/.held.tt-abcdef dst/.free.tt-abcdef
+	ln -s nowhere dst/.link.tt-abcdef
+	exec 9<dst/.held.tt-abcdef
+	flock -x 9
+	tiptoe 0 -a src/ dst
+	[ "$(temporaries dst)" = dst/.held.tt-abcdef ]
+	exec 9<&-
+	tiptoe 0 -a src/ dst
+	[ -z "$(temporaries dst)" ]
+}
+
+@test "files of the source that look like temporaries are copied" {
+	mkdir src
+	echo x >src/.name.tt-ABCDEF
+	tiptoe 0 -a src/ dst
+	tiptoe 0 -a src/ dst
+	treecmp src dst
+}
+
+# Sends the signal when the copy is under way.
+stops_on() { # SIGNAL
+	rm -rf dst
+	"$TIPTOE" -a --dirty-limit=1M src/ dst >out 2>&1 &
+	HELPER=$!
+	until [[ -n $(temporaries dst 2>/dev/null) ]]; do sleep 0.002; done
+	kill -"$1" $HELPER
+	code=0
+	wait $HELPER || code=$?
+	HELPER=
+	status=$code output=$(<out)
+	check_run 20
+	grep -q "received SIGINT, SIGTERM, or SIGHUP (code 20)" out
+	[ -z "$(temporaries dst)" ]
+	expect "pages left" "$(resident src dst)" == 0
+	sums dst | comm -23 - sums.src >torn
+	[ ! -s torn ]
+}
+
+@test "SIGINT, SIGTERM and SIGHUP stop in an orderly way: exit 20, no temporary, nothing torn" {
+	make_tree src 1
+	make_file src/big 300M
+	sums src >sums.src
+	cachemap evict src
+	# Without this a shell's background job has SIGINT ignored.
+	set -m
+	stops_on INT
+	stops_on TERM
+	stops_on HUP
+}
+
+@test "SIGUSR1 prints progress, and the run goes on" {
+	mkdir src
+	make_file src/big 300M
+	"$TIPTOE" -a --dirty-limit=1M src/ dst >out 2>&1 &
+	HELPER=$!
+	until [[ -n $(temporaries dst 2>/dev/null) ]]; do sleep 0.002; done
+	kill -USR1 $HELPER
+	wait $HELPER
+	HELPER=
+	grep -Eq '[0-9].*%|files|/s' out
+	cmp src/big dst/big
+}
+
+@test "--progress on a terminal is one line, with rate and files" {
+	mkdir src
+	make_file src/big 300M
+	make_tree src/tree 1
+	script -qec "stty cols 80; '$TIPTOE' -a --progress --dirty-limit=1M src/ dst" typescript >/dev/null
+	# Redrawn in place, never a second line.
+	grep -q $'\r' typescript
+	tr '\r' '\n' <typescript | grep -q '/s'
+	lines=$(sed '1d;$d' typescript | grep -c .)
+	expect "lines" "$lines" "<=" 1
+	sed '1d;$d' typescript | tr '\r' '\n' | sed 's/\x1b\[[0-9;]*[A-Za-z]//g' | awk 'length > 80 { bad = 1; print } END { exit bad }'
+	cmp src/big dst/big
+}
