@@ -60,10 +60,10 @@ variant() { # NAME
 		mkdir "$name"
 		(cd "$name" && variant "$name" -aHi ../s/ d/) >"$name.1"
 		"$TREECMP" s "$name/d"
-		second "$name/d" 
+		second "$name/d"
 		(cd "$name" && variant "$name" -aHii --delete ../s/ d/) >"$name.2"
 		"$TREECMP" s "$name/d"
-		(cd "$name" && variant "$name" -aHv --delete ../s/ d/) | grep -v '^sent ' >"$name.3"
+		(cd "$name" && variant "$name" -aHv --delete ../s/ d/) | grep -vE '^sent |io_uring|ring' >"$name.3"
 		for run in 1 2 3; do cmp "plain.$run" "$name.$run"; done
 		rm -r "${name:?}/d"
 	done
@@ -73,8 +73,8 @@ variant() { # NAME
 
 @test "a medium tree is the same by rsync, which then finds nothing to do" {
 	medium
-	"$TIPTOE" -aH s/ t/d/
-	rsync -aHcni --delete s/ t/d/ >left
+	"$TIPTOE" -aH s/ d/
+	rsync -aHcni --delete s/ d/ >left
 	[ ! -s left ]
 	# Lines of a tree without far links, which rsync says elsewhere.
 	rm s/*/*/far-linked
