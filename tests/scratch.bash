@@ -175,6 +175,14 @@ temporaries() { # DIRECTORY
 	find "$1" -regextype posix-extended -regex '.*/\..*\.tt-[A-Za-z0-9]{6}'
 }
 
+# Until the run $HELPER is under way.
+await_temporary() { # DIRECTORY
+	until [[ -n $(temporaries "$1" 2>/dev/null) ]]; do
+		kill -0 "$HELPER" || { echo "it ended too early"; return 1; }
+		sleep 0.002
+	done
+}
+
 # Runs tiptoe and holds what holds for every run: the exit code, and that all budgets came back. Its output is in $output.
 tiptoe() { # EXIT-CODE ARGUMENT...
 	local wanted=$1

@@ -96,7 +96,7 @@ sums() { # DIRECTORY
 	make_tree other 1
 	"$TIPTOE" -a --dirty-limit=2M src/ dst &
 	HELPER=$!
-	until [[ -n $(temporaries dst 2>/dev/null) ]]; do sleep 0.005; done
+	await_temporary dst
 	kill -STOP $HELPER
 	in_use=$(temporaries dst)
 	[ -n "$in_use" ]
@@ -137,9 +137,10 @@ sums() { # DIRECTORY
 # Sends the signal when the copy is under way.
 stops_on() { # SIGNAL
 	rm -rf dst
-	"$TIPTOE" -a --dirty-limit=1M src/ dst >out 2>&1 &
+	# A shell's background job has SIGINT ignored. Not set -m: job control is for those who have a terminal.
+	env --default-signal=INT "$TIPTOE" -a --dirty-limit=1M src/ dst >out 2>&1 &
 	HELPER=$!
-	until [[ -n $(temporaries dst 2>/dev/null) ]]; do sleep 0.002; done
+	await_temporary dst
 	kill -"$1" $HELPER
 	code=0
 	wait $HELPER || code=$?
@@ -158,8 +159,6 @@ stops_on() { # SIGNAL
 	make_file src/big 300M
 	sums src >sums.src
 	cachemap evict src
-	# Without this a shell's background job has SIGINT ignored.
-	set -m
 	stops_on INT
 	stops_on TERM
 	stops_on HUP
@@ -170,7 +169,7 @@ stops_on() { # SIGNAL
 	make_file src/big 300M
 	"$TIPTOE" -a --dirty-limit=1M src/ dst >out 2>&1 &
 	HELPER=$!
-	until [[ -n $(temporaries dst 2>/dev/null) ]]; do sleep 0.002; done
+	await_temporary dst
 	kill -USR1 $HELPER
 	wait $HELPER
 	HELPER=

@@ -140,7 +140,7 @@ copy_leaves_source() { # ARGUMENT...
 	cachemap evict src
 	"$TIPTOE" -a --dirty-limit=256K src/ dst >/dev/null 2>&1 &
 	HELPER=$!
-	until [[ -n $(temporaries dst 2>/dev/null) ]]; do sleep 0.002; done
+	await_temporary dst
 	dd if=/dev/zero of=src/written bs=1M count=2 seek=20 conv=notrunc status=none
 	expect "dirty pages" "$(dirty src)" ">=" 512
 	wait "$HELPER"
