@@ -636,14 +636,15 @@ static void report_put_ours(struct tt_report *report, const struct tt_engine_sta
 	report_put_mechanisms(report, s->mechanisms);
 }
 
-static void report_put_verified(struct tt_report *report, const struct tt_engine_stats *s)
+static void report_put_verified(
+	struct tt_report *report, const char *what, const struct tt_verify_count *count)
 {
 	int plain = report->policy.human_readable > 0;
 	char pages[REPORT_NUMBER_SIZE], files[REPORT_NUMBER_SIZE];
 
-	report_print(report, "Cache verified: %s resident pages in %s files\n",
-		tt_units_format(s->verify_pages, plain, pages, sizeof(pages)),
-		tt_units_format(s->verify_files, plain, files, sizeof(files)));
+	report_print(report, "%s verified: %s resident pages in %s files\n", what,
+		tt_units_format(count->pages, plain, pages, sizeof(pages)),
+		tt_units_format(count->files, plain, files, sizeof(files)));
 }
 
 void tt_report_end(struct tt_report *report, const struct tt_engine_stats *stats)
@@ -664,8 +665,10 @@ void tt_report_end(struct tt_report *report, const struct tt_engine_stats *stats
 			report_put_totals(report, stats);
 		if (policy->stats)
 			report_put_ours(report, stats);
-		if (policy->verify_cache)
-			report_put_verified(report, stats);
+		if (policy->verify_cache) {
+			report_put_verified(report, "Cache", &stats->verify_destination);
+			report_put_verified(report, "Sources", &stats->verify_sources);
+		}
 	}
 	report_write_out(report);
 	report_unlock(report);

@@ -76,6 +76,11 @@ struct tt_engine_events {
 	void *context;
 };
 
+/* Regular files, and their pages that are resident. */
+struct tt_verify_count {
+	uint64_t files, pages;
+};
+
 /* Counters for --stats. The first part has rsync's meaning. */
 struct tt_engine_stats {
 	uint64_t files, regular, directories, links, devices, specials; /* seen */
@@ -98,8 +103,8 @@ struct tt_engine_stats {
 	uint64_t files_unknown;     /* residency could not be found out */
 	uint64_t peak_dirty_bytes;  /* highest charge of all pacers together */
 	uint64_t pacer_wait_ns;     /* sum over workers */
-	uint64_t verify_pages;      /* with verify_cache: resident data pages found at the end */
-	uint64_t verify_files;
+	/* with verify_cache: what is there at the end */
+	struct tt_verify_count verify_destination, verify_sources;
 	char mechanisms[1024]; /* one line per file system: "ext4 on loop0 (8:1): read DONTNEED,
 				  write DONTCACHE, ..." */
 	uint64_t errors;       /* files that failed */

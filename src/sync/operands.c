@@ -248,11 +248,12 @@ static int operands_open_destination(
 	}
 	if (fd == -ENOENT)
 		return operands_make_directory(engine, root);
-	if (fd == -ENOTDIR && single)
+	/* With a slash behind it, a file was meant to be a directory: it is not replaced. */
+	if (fd == -ENOTDIR && single && !operand.contents)
 		return operands_open_file(engine, root, &operand);
 	if (fd == -ENOTDIR) {
 		operands_say(engine,
-			"the destination must be a directory when more than one file is copied:",
+			"the destination must be a directory, for what is copied or for its slash:",
 			path, "it is something else");
 		return TT_EXIT_SELECT;
 	}

@@ -12,7 +12,7 @@
 #include "sys/fd.h"
 #include "tree/listing.h"
 
-static void verify_file(struct tt_engine *engine, int dir_fd, const char *name)
+static void verify_file(struct tt_verify_count *sum, int dir_fd, const char *name)
 {
 	struct tt_residency count;
 	struct stat st;
@@ -20,43 +20,48 @@ static void verify_file(struct tt_engine *engine, int dir_fd, const char *name)
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return;
-	engine->stats.verify_files++;
+	sum->files++;
 	if (tt_residency_count(fd, tt_residency_method(fd), 0, 0, &count) == 0)
-		engine->stats.verify_pages += count.resident_pages;
+		sum->pages += count.resident_pages;
 }
 
-static void verify_directory(struct tt_engine *engine, int fd)
+static void verify_directory(struct tt_engine *engine, struct tt_verify_count *sum, int fd)
 {
 	struct tt_listing names = {0};
 
 	if (tt_listing_read_names(&names, fd) < 0)
 		tt_log_line(engine->log, TT_LOG_WARNING,
-			"--verify-cache could not read all of the destination");
+			"--verify-cache could not read all of a directory");
 	for (unsigned i = 0; i < names.count && !atomic_load(&engine->stop); i++) {
 		const struct tt_entry *entry = &names.entries[i];
 
 		if (S_ISREG(entry->mode)) {
-			verify_file(engine, fd, entry->name);
+			verify_file(sum, fd, entry->name);
 		} else if (S_ISDIR(entry->mode)) {
 			TT_FD_AUTO child = tt_fd_open_dir(fd, entry->name);
 
 			if (child >= 0)
-				verify_directory(engine, child);
+				verify_directory(engine, sum, child);
 		}
 	}
 	tt_listing_deinit(&names);
 }
 
-void tt_verify_run(struct tt_engine *engine)
+static void verify_path(struct tt_engine *engine, struct tt_verify_count *sum, const char *path)
 {
-	int fd = tt_fd_open_path(engine->destination, O_RDONLY | O_DIRECTORY);
+	int fd = tt_fd_open_path(path, O_RDONLY | O_DIRECTORY);
 
-	if (fd == -ENOTDIR) {
-		verify_file(engine, AT_FDCWD, engine->destination);
-		return;
-	}
+	if (fd == -ENOTDIR)
+		verify_file(sum, AT_FDCWD, path);
 	if (fd < 0)
 		return;
-	verify_directory(engine, fd);
+	verify_directory(engine, sum, fd);
 	tt_fd_close(fd);
+}
+
+void tt_verify_run(struct tt_engine *engine)
+{
+	verify_path(engine, &engine->stats.verify_destination, engine->destination);
+	for (unsigned i = 0; i < engine->source_count; i++)
+		verify_path(engine, &engine->stats.verify_sources, engine->sources[i]);
 }

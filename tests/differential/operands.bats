@@ -140,6 +140,23 @@ tree() { # PATH
 	diff r.code t.code
 }
 
+@test "a file with a slash behind it is no destination, and stays" {
+	tree s/a
+	for tool in rsync "$TIPTOE"; do
+		rm -rf e
+		mkdir e
+		echo precious >e/f
+		ln -s f e/link
+		for destination in e/f/ e/link/; do
+			code=0
+			"$tool" -a s/a/file "$destination" || code=$?
+			[ "$code" -eq 3 ]
+			[ "$(cat e/f)" == precious ]
+			[ -L e/link ]
+		done
+	done
+}
+
 @test "without -r directories are skipped" {
 	tree s/a
 	compare -lptgoDv ../s/a d

@@ -293,8 +293,8 @@ static const struct tt_engine_stats captured = {
 	.peak_dirty_bytes = 48000000,
 	.pacer_wait_ns = 1500000000,
 	.mechanisms = "ext4 on a\nxfs on b\n",
-	.verify_pages = 2,
-	.verify_files = 1215,
+	.verify_destination = {.files = 1215, .pages = 2},
+	.verify_sources = {.files = 1216, .pages = 30},
 };
 
 static void stats_are_rsyncs_block_then_ours(void **state)
@@ -335,7 +335,8 @@ static void stats_are_rsyncs_block_then_ours(void **state)
 		"Time waited for the pacer: 1.500 seconds\n"
 		"Mechanism: ext4 on a\n"
 		"Mechanism: xfs on b\n"
-		"Cache verified: 2 resident pages in 1,215 files\n");
+		"Cache verified: 2 resident pages in 1,215 files\n"
+		"Sources verified: 30 resident pages in 1,216 files\n");
 }
 
 static void stats_follow_the_level_of_h(void **state)
