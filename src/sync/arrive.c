@@ -169,7 +169,8 @@ void tt_arrive_add(struct tt_worker *worker, struct tt_arrival *arrival)
 	uint64_t most =
 		volume->pacer ? tt_pacer_budget_bytes(volume->pacer) / ARRIVE_BATCHES_IN_BUDGET : 0;
 
-	if (!volume->pacer || batch->paced.count == TT_PACER_BATCH_FILES || batch->bytes >= most)
+	if (!volume->pacer || batch->paced.count >= worker->engine->batch_files
+		|| batch->bytes >= most)
 		tt_arrive_submit(worker);
 }
 

@@ -287,29 +287,37 @@ static void engine_end_workers(struct tt_engine *engine)
 	engine->workers = NULL;
 }
 
+static unsigned engine_least(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
 /* Descriptors and memory are budgets: shared out here. */
 static void engine_set_budgets(struct tt_engine *engine)
 {
 	unsigned limit = tt_fd_raise_limit();
-	unsigned free_fds =
-		limit > 2 * ENGINE_RESERVED_FDS ? limit - ENGINE_RESERVED_FDS : ENGINE_RESERVED_FDS;
+	unsigned free_fds = limit - engine_least(limit / 4, ENGINE_RESERVED_FDS);
 
-	/* Half for directories (two descriptors each), half for files on their way. */
-	engine->most_dirs_ahead =
-		free_fds / 4 < ENGINE_DIRS_AHEAD ? free_fds / 4 : ENGINE_DIRS_AHEAD;
-	engine->most_batches = free_fds / 2 / TT_PACER_BATCH_FILES;
-	engine->most_batches =
-		engine->most_batches > ENGINE_BATCHES ? ENGINE_BATCHES : engine->most_batches;
 	if (engine->worker_count == 0) {
 		unsigned workers = 4 * (unsigned)get_nprocs();
 
 		workers = workers < ENGINE_LEAST_WORKERS ? ENGINE_LEAST_WORKERS : workers;
-		engine->worker_count =
-			workers > ENGINE_MOST_WORKERS ? ENGINE_MOST_WORKERS : workers;
+		engine->worker_count = engine_least(workers, ENGINE_MOST_WORKERS);
 	}
-	/* Each worker may hold one batch that it fills. */
+	/* Each has a source and perhaps an old file open, and a ring for large ones. */
+	engine->worker_count = engine_least(engine->worker_count, free_fds / 16 + 1);
+	/* Half of the rest for directories (two descriptors each), half for files on their way.
+	 * Each worker may hold one batch that it fills; where descriptors are few, batches are
+	 * small. */
+	free_fds -= engine_least(free_fds / 2, 4 * engine->worker_count);
+	engine->most_dirs_ahead = engine_least(free_fds / 4, ENGINE_DIRS_AHEAD);
+	engine->most_batches = engine_least(free_fds / 2 / TT_PACER_BATCH_FILES, ENGINE_BATCHES);
 	if (engine->most_batches < engine->worker_count + 1)
 		engine->most_batches = engine->worker_count + 1;
+	engine->batch_files =
+		engine_least(free_fds / 2 / engine->most_batches, TT_PACER_BATCH_FILES);
+	if (engine->batch_files == 0)
+		engine->batch_files = 1;
 	engine->most_entries_ahead = ENGINE_ENTRIES_AHEAD;
 	atomic_store(&engine->keep_budget_pages,
 		(int64_t)(tt_pacer_memory_limit() / 4 / tt_residency_page_bytes()));

@@ -140,7 +140,7 @@ struct tt_engine {
 	const struct tt_log *log;
 	struct tt_engine_events events;
 	unsigned worker_count;
-	unsigned most_entries_ahead, most_dirs_ahead, most_batches;
+	unsigned most_entries_ahead, most_dirs_ahead, most_batches, batch_files;
 	_Atomic uint64_t start_ns; /* 0: not begun; progress may be asked before */
 	struct tt_device_table *devices;
 	struct tt_linkset *links;
