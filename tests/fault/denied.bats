@@ -53,6 +53,15 @@ copy_is_right() { # PREFIX... -- ARGUMENT...
 	copy_is_right bash -c 'ulimit -n 256; exec "$@"' - -- --workers=16
 }
 
+@test "more files than there may be descriptors are all copied" {
+	make_small_files many 700
+	for limit in 64 256; do
+		rm -rf copy
+		(ulimit -n "$limit" && "$TIPTOE" -a many/ copy)
+		treecmp many copy
+	done
+}
+
 @test "TIPTOE_RING=off gives the same result, and says so in one line at -v" {
 	copy_is_right env TIPTOE_RING=off -- -v
 	[ "$(grep -c 'io_uring' <<<"$output")" -eq 1 ]
