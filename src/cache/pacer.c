@@ -290,8 +290,11 @@ static void pacer_wait_for(
 {
 	struct pacer_item *item = calloc(1, sizeof *item);
 
-	if (!item) /* no request without memory: the plain calls at the end do it all */
+	if (!item) { /* the plain calls at the end wait too, but they do not fsync */
+		if (file->fsync)
+			pacer_verdict(file, -ENOMEM);
 		return;
+	}
 	item->file = file;
 	item->batch = batch;
 	batch->waiting++;

@@ -41,6 +41,7 @@ struct file_copy {
 	int from_fd;
 	struct stat before; /* of the source, before the first read */
 	struct stat made;   /* of the temporary */
+	unsigned tries;
 	bool last_try;
 };
 
@@ -107,10 +108,8 @@ static void file_prepare_paced(const struct file_copy *copy, struct tt_arrival *
 }
 
 /* Whether the source was written to while it was copied. */
-static bool file_has_changed(
-	const struct file_copy *copy, const struct stat *after, const struct tt_copy_result *result)
+static bool file_has_changed(const struct file_copy *copy, const struct stat *after)
 {
-	(void)result;
 	return after->st_size != copy->before.st_size
 	       || after->st_mtim.tv_sec != copy->before.st_mtim.tv_sec
 	       || after->st_mtim.tv_nsec != copy->before.st_mtim.tv_nsec;
@@ -128,7 +127,7 @@ static enum file_outcome file_judge_change(
 		tt_engine_fail(engine, "reading attributes of", copy->dir, name, -errno);
 		return FILE_FAILED;
 	}
-	if (!file_has_changed(copy, &after, result))
+	if (!file_has_changed(copy, &after))
 		return FILE_GOOD;
 	if (!copy->last_try)
 		return FILE_CHANGED;
@@ -154,11 +153,16 @@ static enum file_outcome file_failed(
 		return FILE_FAILED;
 	if (result->failed == TT_COPY_WRITING && (error == -ENOSPC || error == -EDQUOT))
 		return FILE_FULL;
-	if (result->failed == TT_COPY_READING && file_is_gone(error))
+	bool reading = result->failed == TT_COPY_READING;
+
+	if (reading && file_is_gone(error)) {
 		tt_engine_vanished(engine, copy->dir, copy->task->wanted->name);
-	else
-		tt_engine_fail(engine, result->failed == TT_COPY_READING ? "reading" : "writing",
-			copy->dir, copy->task->wanted->name, error);
+		return FILE_FAILED;
+	}
+	if (reading)
+		atomic_store(&engine->source_failed, true);
+	tt_engine_fail(engine, reading ? "reading" : "writing", copy->dir, copy->task->wanted->name,
+		error);
 	return FILE_FAILED;
 }
 
@@ -260,7 +264,10 @@ static enum file_outcome file_try(struct file_copy *copy)
 			worker->engine, "copying", copy->dir, copy->task->wanted->name, -ENOMEM);
 		return FILE_FAILED;
 	}
-	int r = file_create(copy, arrival);
+	/* On a later try the file may be another than it was at the first. */
+	int r = copy->tries++ > 0 && fstat(copy->from_fd, &copy->before) < 0
+			? -errno
+			: file_create(copy, arrival);
 
 	if (r < 0) {
 		tt_arrive_free(arrival);
@@ -297,6 +304,7 @@ static enum file_outcome file_try_alone(struct file_copy *copy)
 	tt_arrive_drain(copy->worker);
 	pthread_mutex_lock(&engine->space_lock);
 	tt_arrive_drain(copy->worker);
+	copy->last_try = true; /* a change is judged and told, there is no other try */
 	enum file_outcome outcome = atomic_load(&engine->stop) ? FILE_FAILED : file_try(copy);
 
 	if (outcome == FILE_FULL) {
@@ -323,8 +331,7 @@ void tt_apply_file(struct tt_worker *worker, struct tt_dir *dir, const struct tt
 		outcome = file_try(&copy);
 		if (outcome == FILE_CHANGED) {
 			copy.last_try = true;
-			outcome = fstat(copy.from_fd, &copy.before) < 0 ? FILE_FAILED
-									: file_try(&copy);
+			outcome = file_try(&copy);
 		}
 		if (outcome == FILE_FULL)
 			outcome = file_try_alone(&copy);

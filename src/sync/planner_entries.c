@@ -345,10 +345,8 @@ static bool entries_plan(struct planner_entries *entries, struct tt_task *task)
 static void entries_find_renamed(struct tt_dir *dir)
 {
 	struct tt_entry *wanted = &dir->source.entries[0];
-	struct tt_listing names = {0};
 	struct statx stx;
 
-	(void)names;
 	tt_listing_deinit(&dir->destination);
 	wanted->twin = TT_ENTRY_NONE;
 	if (tt_fd_statx(dir->destination_fd, dir->destination_name, &stx) < 0

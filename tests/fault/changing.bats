@@ -120,6 +120,15 @@ others_are_equal() {
 	done
 }
 
+@test "a file that cannot be read to its end: nothing is deleted afterwards" {
+	make_versions
+	: >dst/extra
+	run traced -P "$PWD/src/large" -e trace=pread64,preadv2 -e inject=pread64,preadv2:error=EIO:when=2 \
+		"$TIPTOE" -a --delete-after --exclude=victim src/ dst
+	check_run 23
+	[ -e dst/extra ]
+}
+
 @test "a file that grows all the time: what it held is copied, with a warning, and the next run takes it again" {
 	make_versions
 	cp src/victim held
@@ -184,26 +193,30 @@ while True:
 
 @test "a file that is changed once while it is copied is copied again, and whole" {
 	make_versions
-	# The first fstat after the content sees another time; so does nothing later. A copy that was too fast for us is made again.
-	local changed=false
-	for _ in {1..30}; do
+	# The first fstat after the content sees another time; so does nothing later. A copy that was too fast for us, or whose content was complete
+	# when the change came, is made again; it must hold the whole version from before then.
+	local in_time=false
+	for round in {1..30}; do
 		rm -rf dst
+		cp src/victim held
 		"$TIPTOE" -a --dirty-limit=1M src/ dst >out 2>&1 &
 		HELPER=$!
 		while kill -0 "$HELPER" 2>/dev/null; do
 			if [[ -n $(temporaries dst 2>/dev/null | grep victim) ]]; then
-				printf changed | dd of=src/victim conv=notrunc status=none
-				changed=true
+				printf 'changed %d' "$round" | dd of=src/victim conv=notrunc status=none
 				break
 			fi
 		done
 		wait "$HELPER"
 		HELPER=
-		$changed && break
+		[ -z "$(temporaries dst)" ]
+		if ! cmp -s held src/victim && cmp -s src/victim dst/victim; then
+			in_time=true
+			break
+		fi
+		cmp held dst/victim
 	done
-	$changed
-	cmp src/victim dst/victim
-	[ -z "$(temporaries dst)" ]
+	$in_time
 }
 
 @test "a file that becomes a fifo, a link or a directory is not followed, and the run does not hang" {
