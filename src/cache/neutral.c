@@ -5,6 +5,7 @@
  */
 #include "cache/neutral.h"
 
+#include <errno.h>
 #include <string.h>
 #include <time.h>
 
@@ -183,6 +184,20 @@ void tt_neutral_reader_ahead(struct tt_neutral_reader *reader, uint64_t offset)
 		reader->active = false;
 		reader->stats->files_unknown++;
 	}
+}
+
+ssize_t tt_neutral_reader_pread(
+	struct tt_neutral_reader *reader, void *buffer, size_t size, uint64_t offset)
+{
+	tt_neutral_reader_ahead(reader, offset);
+	int flags = tt_neutral_reader_flags(reader);
+	ssize_t got = tt_fd_pread(reader->fd, buffer, size, offset, flags);
+
+	if (got == -EOPNOTSUPP && flags != 0) {
+		tt_neutral_reader_refused(reader);
+		got = tt_fd_pread(reader->fd, buffer, size, offset, 0);
+	}
+	return got;
 }
 
 void tt_neutral_reader_passed(struct tt_neutral_reader *reader, uint64_t offset)

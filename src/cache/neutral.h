@@ -28,6 +28,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "cache/policy.h"
 #include "sys/residency.h"
@@ -98,6 +99,11 @@ int tt_neutral_reader_flags(const struct tt_neutral_reader *reader);
 /* A read with those flags said EOPNOTSUPP: not on this file system. The caller reads again without.
  */
 void tt_neutral_reader_refused(struct tt_neutral_reader *reader);
+
+/* Reads like pread(2), with the looks and flags that the file asks for. Returns bytes or a negative
+ * errno. */
+ssize_t tt_neutral_reader_pread(
+	struct tt_neutral_reader *reader, void *buffer, size_t size, uint64_t offset);
 
 /* Before a read at `offset`: looks at what read-ahead may reach from there. What lies a segment or
  * more below has been read: after a long hole it is dropped here. */

@@ -5,19 +5,12 @@
 #include "cache/neutral_drop.h"
 
 #include <sys/stat.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 enum {
 	NEUTRAL_SMALLEST_BYTES = 65536
 };
-
-static uint64_t neutral_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static uint64_t neutral_drop_clean(int fd, enum tt_residency_method method, uint64_t from,
 	uint64_t length, const struct tt_residency *before, struct tt_neutral_stats *stats)
@@ -26,7 +19,7 @@ static uint64_t neutral_drop_clean(int fd, enum tt_residency_method method, uint
 
 	if (before->resident_pages == 0)
 		return 0;
-	uint64_t start_ns = neutral_now_ns();
+	uint64_t start_ns = tt_clock_now_ns();
 
 	tt_residency_drop(fd, from, length);
 	tt_residency_count(fd, method, from, length, &after);
@@ -34,7 +27,7 @@ static uint64_t neutral_drop_clean(int fd, enum tt_residency_method method, uint
 		stats->dropped += before->resident_pages - after.resident_pages;
 	if (after.resident_pages > 0) {
 		stats->not_dropped += after.resident_pages;
-		stats->failed_drop_ns += neutral_now_ns() - start_ns;
+		stats->failed_drop_ns += tt_clock_now_ns() - start_ns;
 	}
 	return after.resident_pages;
 }
@@ -78,7 +71,7 @@ uint64_t tt_neutral_drop(int fd, enum tt_residency_method method, uint64_t from,
 
 bool tt_neutral_drop_too_dear(const struct tt_neutral_stats *stats)
 {
-	return stats->failed_drop_ns * 20 > neutral_now_ns() - stats->start_ns;
+	return stats->failed_drop_ns * 20 > tt_clock_now_ns() - stats->start_ns;
 }
 
 void tt_neutral_stats_add(struct tt_neutral_stats *to, const struct tt_neutral_stats *from)

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cache/pacer_budget.h"
 #include "sys/residency.h"
 #include "sys/ring.h"
@@ -67,14 +68,6 @@ struct tt_pacer {
 	double bytes_per_ns;                        /* moving average of the device's rate */
 };
 
-static uint64_t pacer_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void pacer_verdict(struct tt_pacer_file *file, int error)
 {
 	int none = 0;
@@ -103,7 +96,7 @@ static bool pacer_advance(struct tt_pacer *pacer, struct pacer_item *item)
 {
 	switch (item->state) {
 	case PACER_WINDOW_WRITE:
-		item->start_ns = pacer_now_ns();
+		item->start_ns = tt_clock_now_ns();
 		return pacer_submit(pacer, item, TT_RING_SYNC_RANGE, SYNC_FILE_RANGE_WRITE);
 	case PACER_WINDOW_WAIT:
 		if (item->file->sync == TT_PACER_SYNC_DATA)
@@ -169,7 +162,7 @@ static void pacer_finish_window(struct tt_pacer *pacer, struct pacer_item *item)
 /* The window's writeback has been waited for. */
 static void pacer_window_waited(struct tt_pacer *pacer, struct pacer_item *item)
 {
-	uint64_t now_ns = pacer_now_ns();
+	uint64_t now_ns = tt_clock_now_ns();
 
 	if (item->file->error == 0 && item->again < PACER_MOST_AGAIN
 		&& pacer_is_dirty(item->file, item->offset, item->bytes)) {
@@ -494,7 +487,7 @@ int tt_pacer_submit_window(
 	item->file = file;
 	item->offset = offset;
 	item->bytes = bytes;
-	item->start_ns = pacer_now_ns();
+	item->start_ns = tt_clock_now_ns();
 	pacer_hand_over(pacer, item);
 	return 0;
 }

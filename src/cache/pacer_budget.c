@@ -10,15 +10,8 @@
 #include <sys/sysinfo.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "cache/pacer.h"
-
-static uint64_t budget_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 void tt_pacer_budget_init(struct tt_pacer_budget *budget, uint64_t total_bytes)
 {
@@ -61,13 +54,13 @@ uint64_t tt_pacer_budget_take(struct tt_pacer_budget *budget, uint64_t bytes)
 	assert(bytes <= budget->total_bytes);
 	pthread_mutex_lock(&budget->lock);
 	if (!budget_grab(budget, bytes)) {
-		uint64_t start_ns = budget_now_ns();
+		uint64_t start_ns = tt_clock_now_ns();
 
 		budget->waiters++;
 		while (!budget_grab(budget, bytes))
 			pthread_cond_wait(&budget->freed, &budget->lock);
 		budget->waiters--;
-		slept_ns = budget_now_ns() - start_ns;
+		slept_ns = tt_clock_now_ns() - start_ns;
 		budget->wait_ns += slept_ns;
 	}
 	pthread_mutex_unlock(&budget->lock);

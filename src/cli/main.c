@@ -62,7 +62,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -82,18 +81,6 @@ static void main_open_standard_fds(void)
 			/* Read-only: a write to a closed output fails as it should. */
 			if (open("/dev/null", O_RDONLY) != fd)
 				_exit(TT_EXIT_FILE_IO);
-}
-
-/* 1024 descriptors are few for directories listed ahead; the hard limit is what the system allows.
- */
-static void main_raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
 }
 
 /* One heap for all threads, grown in large steps: they allocate little, and a heap of each thread's
@@ -238,7 +225,6 @@ int main(int argc, char **argv)
 	options.engine.no_ring = ring && strcmp(ring, "off") == 0;
 	options.engine.meta.umask_bits = umask(0);
 	main_tune_heap();
-	main_raise_descriptor_limit();
 
 	if (options.show_help || options.show_version || options.dump_options) {
 		code = main_show(&options);

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 
 #define REPORT_BUFFER_SIZE (64 * 1024)
@@ -31,14 +32,6 @@
 static const uint32_t report_changes = TT_ITEM_NEW | TT_ITEM_CHECKSUM | TT_ITEM_SIZE | TT_ITEM_TIME
 				       | TT_ITEM_TIME_NOW | TT_ITEM_PERMS | TT_ITEM_OWNER
 				       | TT_ITEM_GROUP | TT_ITEM_TRANSFER;
-
-static uint64_t report_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* --- output ---------------------------------------------------------------------------------- */
 
@@ -100,7 +93,7 @@ static void report_write_out(struct tt_report *report)
 /* Locked. */
 static void report_append(struct tt_report *report, const char *data, size_t size)
 {
-	report->last_line_ns = report_now_ns();
+	report->last_line_ns = tt_clock_now_ns();
 	while (size > 0) {
 		size_t part = REPORT_BUFFER_SIZE - report->used;
 
@@ -284,7 +277,7 @@ void tt_report_flush_idle(struct tt_report *report)
 {
 	if (pthread_mutex_trylock(&report->lock) != 0)
 		return;
-	if (report->used > 0 && report_now_ns() - report->last_line_ns >= REPORT_IDLE_NS) {
+	if (report->used > 0 && tt_clock_now_ns() - report->last_line_ns >= REPORT_IDLE_NS) {
 		size_t done = 0;
 
 		while (done < report->used && !report->out_error) {

@@ -87,21 +87,6 @@ static int copy_write_sparse(const struct tt_copy_request *request, const char *
 	return 0;
 }
 
-static ssize_t copy_read(
-	const struct tt_copy_request *request, void *buffer, uint64_t bytes, uint64_t offset)
-{
-	int flags = tt_neutral_reader_flags(request->reader);
-
-	tt_neutral_reader_ahead(request->reader, offset);
-	ssize_t got = tt_fd_pread(request->from_fd, buffer, bytes, offset, flags);
-
-	if (got == -EOPNOTSUPP && flags != 0) {
-		tt_neutral_reader_refused(request->reader);
-		got = tt_fd_pread(request->from_fd, buffer, bytes, offset, 0);
-	}
-	return got;
-}
-
 /* One piece. Returns 1 to go on, 0 at the end of the file, or a negative errno. */
 static int copy_piece(struct tt_copy_worker *worker, const struct tt_copy_request *request,
 	char *buffer, uint64_t offset, uint64_t bytes, struct tt_copy_result *result)
@@ -109,7 +94,8 @@ static int copy_piece(struct tt_copy_worker *worker, const struct tt_copy_reques
 	for (uint64_t done = 0; done < bytes;) {
 		if (atomic_load_explicit(worker->stop, memory_order_relaxed))
 			return -ECANCELED;
-		ssize_t got = copy_read(request, buffer, bytes - done, offset + done);
+		ssize_t got = tt_neutral_reader_pread(
+			request->reader, buffer, bytes - done, offset + done);
 
 		result->failed = TT_COPY_READING;
 		if (got <= 0)

@@ -18,20 +18,6 @@
  * those reads must be. */
 #define COMPARE_PIECE_BYTES TT_POOL_BUFFER_BYTES
 
-static ssize_t compare_read(struct tt_neutral_reader *reader, int fd, void *buffer, uint64_t offset)
-{
-	int flags = tt_neutral_reader_flags(reader);
-
-	tt_neutral_reader_ahead(reader, offset);
-	ssize_t got = tt_fd_pread(fd, buffer, COMPARE_PIECE_BYTES, offset, flags);
-
-	if (got == -EOPNOTSUPP && flags != 0) {
-		tt_neutral_reader_refused(reader);
-		got = tt_fd_pread(fd, buffer, COMPARE_PIECE_BYTES, offset, 0);
-	}
-	return got;
-}
-
 static int compare_digest(struct tt_engine *engine, struct tt_worker *worker, int dir_fd,
 	const struct tt_entry *entry, struct tt_volume *volume, void *buffer,
 	struct tt_hash_digest *ret_digest)
@@ -51,7 +37,7 @@ static int compare_digest(struct tt_engine *engine, struct tt_worker *worker, in
 		&volume->neutral, &worker->cache_stats);
 	for (uint64_t offset = 0; got > 0 && !atomic_load(&engine->stop);
 		offset += (uint64_t)(got > 0 ? got : 0)) {
-		got = compare_read(&reader, fd, buffer, offset);
+		got = tt_neutral_reader_pread(&reader, buffer, COMPARE_PIECE_BYTES, offset);
 		if (got > 0) {
 			tt_hash_update(hash, buffer, (size_t)got);
 			tt_neutral_reader_passed(&reader, offset + (uint64_t)got);

@@ -16,6 +16,7 @@
 #include <sys/sysinfo.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "sync/apply.h"
 #include "sync/arrive.h"
 #include "sync/dir.h"
@@ -39,14 +40,6 @@ enum {
 	ENGINE_RESERVED_FDS = 128,
 	ENGINE_BATCH_PATIENCE_NS = 2000000, /* a batch that is not full waits so long for more */
 };
-
-uint64_t tt_engine_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 const char *tt_engine_path(const struct tt_dir *dir, const char *name, char *buffer, size_t size)
 {
@@ -443,7 +436,7 @@ static void engine_check_budgets(const struct tt_engine *engine)
 
 enum tt_exit tt_engine_run(struct tt_engine *engine)
 {
-	engine->start_ns = tt_engine_now_ns();
+	engine->start_ns = tt_clock_now_ns();
 	engine_set_budgets(engine);
 	int r = engine_passes(engine);
 
@@ -451,7 +444,7 @@ enum tt_exit tt_engine_run(struct tt_engine *engine)
 	engine_check_budgets(engine);
 	if (r == 0 && engine->policy.verify_cache)
 		tt_verify_run(engine);
-	engine->stats.elapsed_ns = tt_engine_now_ns() - engine->start_ns;
+	engine->stats.elapsed_ns = tt_clock_now_ns() - engine->start_ns;
 	return engine_exit_code(engine, r);
 }
 
@@ -463,7 +456,7 @@ void tt_engine_progress(struct tt_engine *engine, struct tt_engine_progress *ret
 		.bytes_done = atomic_load(&engine->bytes_done),
 		.bytes_known = atomic_load(&engine->bytes_known),
 		.listing_complete = atomic_load(&engine->listing_complete),
-		.elapsed_ns = engine->start_ns ? tt_engine_now_ns() - engine->start_ns : 0,
+		.elapsed_ns = engine->start_ns ? tt_clock_now_ns() - engine->start_ns : 0,
 	};
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "sync/compare.h"
 #include "sync/dir.h"
 #include "sync/volume.h"
@@ -266,7 +267,7 @@ static void lister_enter_listed(struct tt_engine *engine, struct tt_dir *dir)
 	dir->pending += dir->child_count;
 	engine->unlisted += dir->child_count;
 	if (--engine->unlisted == 0 && engine->copying_pass) {
-		atomic_store(&engine->list_ns, tt_engine_now_ns() - engine->start_ns);
+		atomic_store(&engine->list_ns, tt_clock_now_ns() - engine->start_ns);
 		atomic_store(&engine->listing_complete, true);
 	}
 	dir->entries_ahead = dir->source.count + dir->destination.count + 1;

@@ -197,8 +197,6 @@ struct tt_engine {
 	struct tt_neutral_stats cache_stats;
 };
 
-uint64_t tt_engine_now_ns(void);
-
 /* The engine thread sleeps until something of the run has changed. With the lock held. */
 void tt_engine_wait_plan(struct tt_engine *engine);
 
