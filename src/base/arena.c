@@ -65,6 +65,19 @@ char *tt_arena_copy(struct tt_arena *arena, const char *text, size_t length)
 	return copy;
 }
 
+void tt_arena_clear(struct tt_arena *arena)
+{
+	struct tt_arena_block *kept = arena->blocks;
+
+	if (!kept)
+		return;
+	arena->blocks = kept->next;
+	tt_arena_deinit(arena);
+	kept->next = NULL;
+	*arena = (struct tt_arena){
+		.blocks = kept, .left = kept->size, .total_bytes = sizeof *kept + kept->size};
+}
+
 void tt_arena_deinit(struct tt_arena *arena)
 {
 	while (arena->blocks) {

@@ -22,5 +22,8 @@ void *tt_arena_take(struct tt_arena *arena, size_t size);
 /* A copy of `length` bytes with a NUL behind them, unaligned; NULL when there is no memory. */
 char *tt_arena_copy(struct tt_arena *arena, const char *text, size_t length);
 
+/* Forgets everything; one block is kept for what comes next. */
+void tt_arena_clear(struct tt_arena *arena);
+
 /* Frees everything; the arena is empty and can be used again. */
 void tt_arena_deinit(struct tt_arena *arena);

@@ -10,19 +10,23 @@
 
 #include "sys/fd.h"
 
-struct tt_dir *tt_dir_new(struct tt_dir *parent, const struct tt_entry *entry)
+/* One piece of memory: the node, its descriptors, its layers, its path. */
+struct tt_dir *tt_dir_new(struct tt_dir *parent, const struct tt_entry *entry, unsigned layer_count)
 {
-	struct tt_dir *dir = calloc(1, sizeof *dir);
 	size_t base = parent ? strlen(parent->path) : 0;
 	size_t length = entry ? strlen(entry->name) : 0;
+	size_t layers = layer_count * (sizeof(int) + sizeof(uint16_t));
+	struct tt_dir *dir = malloc(sizeof *dir + layers + base + length + 2);
 
 	if (!dir)
 		return NULL;
-	dir->path = malloc(base + length + 2);
-	if (!dir->path) {
-		free(dir);
-		return NULL;
-	}
+	memset(dir, 0, sizeof *dir);
+	dir->layer_count = layer_count;
+	dir->source_fds = (int *)(dir + 1);
+	dir->layers = (uint16_t *)(dir->source_fds + layer_count);
+	dir->path = (char *)(dir->layers + layer_count);
+	for (unsigned i = 0; i < layer_count; i++)
+		dir->source_fds[i] = -1;
 	if (base > 0) {
 		memcpy(dir->path, parent->path, base);
 		dir->path[base++] = '/';
@@ -42,25 +46,46 @@ struct tt_dir *tt_dir_new(struct tt_dir *parent, const struct tt_entry *entry)
 	return dir;
 }
 
-void tt_dir_free_listings(struct tt_dir *dir)
+void tt_dir_take_listings(struct tt_engine *engine, struct tt_dir *dir)
 {
-	tt_listing_deinit(&dir->source);
-	tt_listing_deinit(&dir->destination);
+	if (engine->spare_count < 2 || !dir->parent) /* the root's holds named sources already */
+		return;
+	dir->source = engine->spare[--engine->spare_count];
+	dir->destination = engine->spare[--engine->spare_count];
+}
+
+static void dir_give_listing(
+	struct tt_engine *engine, struct tt_listing *listing, struct tt_listing *ret)
+{
+	*ret = *listing;
+	*listing = (struct tt_listing){0};
+	if (ret->capacity == 0 || ret->capacity > TT_SPARE_ENTRIES
+		|| engine->spare_count == TT_SPARE_LISTINGS
+		|| ret->arena.total_bytes > TT_SPARE_BYTES)
+		return;
+	tt_listing_clear(ret);
+	engine->spare[engine->spare_count++] = *ret;
+	*ret = (struct tt_listing){0};
+}
+
+void tt_dir_give_listings(struct tt_engine *engine, struct tt_dir *dir,
+	struct tt_listing *ret_source, struct tt_listing *ret_destination)
+{
+	dir_give_listing(engine, &dir->destination, ret_destination);
+	dir_give_listing(engine, &dir->source, ret_source);
 }
 
 void tt_dir_free(struct tt_dir *dir)
 {
 	if (!dir)
 		return;
-	tt_dir_free_listings(dir);
-	for (unsigned i = 0; dir->source_fds && i < dir->layer_count; i++)
+	tt_listing_deinit(&dir->source);
+	tt_listing_deinit(&dir->destination);
+	for (unsigned i = 0; i < dir->layer_count; i++)
 		tt_fd_close(dir->source_fds[i]);
 	tt_fd_close(dir->destination_fd);
-	free(dir->source_fds);
-	free(dir->layers);
 	free(dir->layer_is_named);
 	free(dir->children);
-	free(dir->path);
 	free(dir);
 }
 

@@ -73,16 +73,17 @@ void tt_engine_vanished(struct tt_engine *engine, const struct tt_dir *dir, cons
 		tt_log_escape(path, shown, sizeof shown));
 }
 
-void tt_engine_wait_plan(struct tt_engine *engine)
+void tt_engine_wait_plan(struct tt_engine *engine, const struct tt_dir *dir)
 {
 	engine->plan_waits = true;
+	engine->plan_waits_for = dir;
 	pthread_cond_wait(&engine->plan_ready, &engine->lock);
 	engine->plan_waits = false;
 }
 
-void tt_engine_wake_plan(struct tt_engine *engine)
+void tt_engine_wake_plan(struct tt_engine *engine, const struct tt_dir *dir)
 {
-	if (engine->plan_waits)
+	if (engine->plan_waits && (!engine->plan_waits_for || engine->plan_waits_for == dir))
 		pthread_cond_signal(&engine->plan_ready);
 }
 
@@ -122,7 +123,9 @@ static struct tt_dir *engine_next_listing(struct tt_engine *engine, unsigned mos
 {
 	struct tt_dir *dir = tt_dir_queue_first(engine);
 
-	if (!dir || engine->entries_ahead >= most_entries
+	if (engine->entries_ahead >= engine->most_entries_ahead)
+		engine->listing_rests = true;
+	if (!dir || engine->listing_rests || engine->entries_ahead >= most_entries
 		|| engine->dirs_ahead >= engine->most_dirs_ahead
 		|| atomic_load_explicit(&engine->stop, memory_order_relaxed))
 		return NULL;
@@ -130,6 +133,11 @@ static struct tt_dir *engine_next_listing(struct tt_engine *engine, unsigned mos
 	dir->state = TT_DIR_LISTING;
 	engine->dirs_ahead++;
 	engine->listings++;
+	tt_dir_take_listings(engine, dir);
+	/* Whoever takes one wakes the next, as long as there are more: waking costs more than
+	 * listing a small directory. */
+	if (engine->heap_count > 0)
+		tt_engine_wake_workers(engine, 1);
 	return dir;
 }
 
@@ -144,7 +152,7 @@ static struct tt_job *engine_next_job(struct tt_engine *engine)
 		engine->jobs_last = &engine->jobs;
 	engine->jobs_queued--;
 	if (engine->jobs_queued < TT_MOST_JOBS / 2)
-		tt_engine_wake_plan(engine);
+		tt_engine_wake_plan(engine, NULL);
 	return job;
 }
 
@@ -371,6 +379,8 @@ void tt_engine_free(struct tt_engine *engine)
 	pthread_cond_destroy(&engine->work_ready);
 	pthread_cond_destroy(&engine->batch_ready);
 	pthread_cond_destroy(&engine->plan_ready);
+	for (unsigned i = 0; i < engine->spare_count; i++)
+		tt_listing_deinit(&engine->spare[i]);
 	free(engine->heap);
 	free(engine->destination_name);
 	free(engine);

@@ -66,16 +66,13 @@ static void finish_up(struct tt_engine *engine, struct tt_dir *dir)
 	}
 }
 
-/* With the lock held: takes away the listings when nothing reads them any more. They are freed
- * without the lock; the node itself may be gone by then. */
-static void finish_steal_listings(
-	struct tt_dir *dir, struct tt_listing *ret_source, struct tt_listing *ret_destination)
+/* With the lock held: takes away the listings when nothing reads them any more. What is not used
+ * again is freed without the lock; the node itself may be gone by then. */
+static void finish_steal_listings(struct tt_engine *engine, struct tt_dir *dir,
+	struct tt_listing *ret_source, struct tt_listing *ret_destination)
 {
-	if (!dir->planned || dir->jobs > 0)
-		return;
-	*ret_source = dir->source;
-	*ret_destination = dir->destination;
-	dir->source = dir->destination = (struct tt_listing){0};
+	if (dir->planned && dir->jobs == 0)
+		tt_dir_give_listings(engine, dir, ret_source, ret_destination);
 }
 
 void tt_finish_release(struct tt_worker *worker, struct tt_dir *dir, unsigned count, bool changed)
@@ -89,11 +86,11 @@ void tt_finish_release(struct tt_worker *worker, struct tt_dir *dir, unsigned co
 	dir->jobs -= count;
 	dir->pending -= count - 1;
 	engine->tasks_out -= count;
-	finish_steal_listings(dir, &source, &destination);
+	finish_steal_listings(engine, dir, &source, &destination);
 	bool last = finish_is_last(dir);
 
 	if (engine->tasks_out < TT_MOST_TASKS / 2)
-		tt_engine_wake_plan(engine);
+		tt_engine_wake_plan(engine, NULL);
 	pthread_mutex_unlock(&engine->lock);
 	tt_listing_deinit(&source);
 	tt_listing_deinit(&destination);
@@ -108,11 +105,15 @@ void tt_finish_planned(struct tt_engine *engine, struct tt_dir *dir)
 	pthread_mutex_lock(&engine->lock);
 	dir->planned = true;
 	engine->entries_ahead -= dir->entries_ahead;
-	finish_steal_listings(dir, &source, &destination);
+	finish_steal_listings(engine, dir, &source, &destination);
 	bool last = finish_is_last(dir);
 
-	/* Those who list ahead may go on. */
-	tt_engine_wake_workers(engine, 1);
+	/* Those who list ahead may go on: not for every directory, or they would fall asleep and
+	 * be woken for each. */
+	if (engine->entries_ahead < engine->most_entries_ahead / 2)
+		engine->listing_rests = false;
+	if (engine->heap_count > 0 && !engine->listing_rests)
+		tt_engine_wake_workers(engine, 1);
 	pthread_mutex_unlock(&engine->lock);
 	tt_listing_deinit(&source);
 	tt_listing_deinit(&destination);

@@ -53,12 +53,6 @@ static void lister_open_source(struct tt_engine *engine, struct tt_dir *dir)
 {
 	if (!dir->parent)
 		return; /* the root's were opened from the command line */
-	dir->source_fds = malloc(dir->layer_count * sizeof *dir->source_fds);
-	if (!dir->source_fds) {
-		dir->layer_count = 0;
-		dir->list_error = -ENOMEM;
-		return;
-	}
 	for (unsigned i = 0; i < dir->layer_count; i++) {
 		int fd = tt_fd_open_dir(dir->parent->source_fds[dir->layers[i]], dir->name);
 
@@ -191,16 +185,10 @@ static struct tt_dir *lister_child(
 	struct tt_engine *engine, struct tt_dir *dir, unsigned first, unsigned end)
 {
 	const struct tt_entry *entry = &dir->source.entries[first];
-	struct tt_dir *child = tt_dir_new(dir, entry);
+	struct tt_dir *child = tt_dir_new(dir, entry, end - first);
 
 	if (!child)
 		return NULL;
-	child->layer_count = end - first;
-	child->layers = malloc(child->layer_count * sizeof *child->layers);
-	if (!child->layers) {
-		tt_dir_free(child);
-		return NULL;
-	}
 	for (unsigned i = first; i < end; i++)
 		child->layers[i - first] = dir->source.entries[i].layer;
 	child->entry.flags |= TT_ENTRY_CONTENTS;
@@ -278,8 +266,8 @@ static void lister_enter_listed(struct tt_engine *engine, struct tt_dir *dir)
 	}
 	if (dir->list_error < 0 && dir->list_error != -ENOENT)
 		atomic_store(&engine->list_failed, true);
-	tt_engine_wake_plan(engine);
-	tt_engine_wake_workers(engine, dir->child_count);
+	tt_engine_wake_plan(engine, dir);
+	tt_engine_wake_workers(engine, dir->child_count > 0);
 	pthread_mutex_unlock(&engine->lock);
 }
 

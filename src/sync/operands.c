@@ -135,9 +135,9 @@ static void operands_add_named(struct tt_engine *engine, struct tt_dir *root, co
 
 static int operands_open_sources(struct tt_engine *engine, struct tt_dir *root)
 {
-	root->source_fds = malloc(engine->source_count * sizeof *root->source_fds);
+	root->layer_count = 0; /* of those that can be opened */
 	root->layer_is_named = calloc(engine->source_count, sizeof *root->layer_is_named);
-	if (!root->source_fds || !root->layer_is_named)
+	if (!root->layer_is_named)
 		return TT_EXIT_MEMORY;
 	root->is_target = false;
 	for (unsigned i = 0; i < engine->source_count; i++) {
@@ -390,7 +390,7 @@ static void operands_remember_destination(struct tt_engine *engine, const struct
 
 int tt_operands_open(struct tt_engine *engine, struct tt_dir **ret_root)
 {
-	struct tt_dir *root = tt_dir_new(NULL, NULL);
+	struct tt_dir *root = tt_dir_new(NULL, NULL, engine->source_count);
 	bool missing = false;
 
 	if (!root)

@@ -31,10 +31,12 @@ static void planner_await_listing(struct tt_engine *engine, struct tt_dir *dir, 
 		dir->state = TT_DIR_LISTING;
 		engine->dirs_ahead++;
 		engine->listings += !skip;
+		if (!skip)
+			tt_dir_take_listings(engine, dir);
 		mine = true;
 	}
 	while (!mine && dir->state != TT_DIR_LISTED)
-		tt_engine_wait_plan(engine);
+		tt_engine_wait_plan(engine, dir);
 	pthread_mutex_unlock(&engine->lock);
 	if (mine && skip) {
 		pthread_mutex_lock(&engine->lock);
@@ -217,7 +219,7 @@ void tt_planner_walk(struct tt_engine *engine, struct tt_dir *root)
 	planner_walk(engine, root, false);
 	pthread_mutex_lock(&engine->lock);
 	while (!engine->root_finished)
-		tt_engine_wait_plan(engine);
+		tt_engine_wait_plan(engine, NULL);
 	engine->dirs_ahead--;
 	pthread_mutex_unlock(&engine->lock);
 	tt_dir_free(root);

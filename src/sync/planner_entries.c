@@ -65,7 +65,7 @@ static void entries_queue_job(struct planner_entries *entries)
 	pthread_mutex_lock(&engine->lock);
 	while ((engine->jobs_queued >= TT_MOST_JOBS || engine->tasks_out >= TT_MOST_TASKS)
 		&& !atomic_load(&engine->stop))
-		tt_engine_wait_plan(engine);
+		tt_engine_wait_plan(engine, NULL);
 	entries->dir->pending += job->count;
 	entries->dir->jobs += job->count;
 	engine->tasks_out += job->count;

@@ -39,7 +39,7 @@ enum tt_dir_state {
 
 struct tt_dir {
 	struct tt_dir *parent; /* NULL for the root of the transfer */
-	char *path;            /* relative to the root; "" for the root; owned */
+	char *path;            /* relative to the root; "" for the root; behind the node */
 	const char *name;      /* last component, inside path */
 	unsigned depth, index; /* position: index among its siblings in rsync's order */
 	struct tt_entry entry; /* the source directory (name and link unset) */
@@ -53,8 +53,8 @@ struct tt_dir {
 					 NULL */
 
 	unsigned layer_count;
-	uint16_t *layers; /* indices into the parent's layers; owned; NULL for the root */
-	int *source_fds;  /* by layer; owned */
+	uint16_t *layers; /* indices into the parent's layers, not for the root; behind the node */
+	int *source_fds;  /* by layer, -1: not open; behind the node; owned */
 	int destination_fd;
 	struct tt_volume *from, *to; /* to: NULL under -n for a directory that is not there */
 	struct tt_listing source, destination;
@@ -128,7 +128,10 @@ struct tt_worker {
 };
 
 enum {
-	TT_HEAP_CAPACITY_START = 256
+	TT_HEAP_CAPACITY_START = 256,
+	TT_SPARE_LISTINGS = 64,
+	TT_SPARE_ENTRIES = 256, /* larger ones are not kept */
+	TT_SPARE_BYTES = 16384,
 };
 
 struct tt_engine {
@@ -173,6 +176,8 @@ struct tt_engine {
 	pthread_cond_t plan_ready;  /* the engine thread */
 	struct tt_dir **heap;       /* directories to be listed, nearest in rsync's order first */
 	unsigned heap_count, heap_capacity;
+	struct tt_listing spare[TT_SPARE_LISTINGS]; /* empty, with memory */
+	unsigned spare_count;
 	unsigned listings;                  /* directories that are being listed now */
 	unsigned entries_ahead, dirs_ahead; /* listed or being listed, and not yet planned */
 	struct tt_job *jobs, **jobs_last;
@@ -181,7 +186,9 @@ struct tt_engine {
 	unsigned batches_held; /* of these: in the middle of arriving, by workers that wait for the
 				  others */
 	unsigned idle_workers;
-	bool plan_waits;      /* the engine thread sleeps on plan_ready */
+	bool plan_waits;                     /* the engine thread sleeps on plan_ready */
+	const struct tt_dir *plan_waits_for; /* until this one is listed; NULL: for anything */
+	bool listing_rests;   /* enough is listed; nobody goes on before half of it is planned */
 	unsigned batches_out; /* submitted, not yet arrived */
 	unsigned unlisted;    /* directories known and not yet listed */
 	unsigned tasks_out;   /* planned and not done */
@@ -197,11 +204,13 @@ struct tt_engine {
 	struct tt_neutral_stats cache_stats;
 };
 
-/* The engine thread sleeps until something of the run has changed. With the lock held. */
-void tt_engine_wait_plan(struct tt_engine *engine);
+/* The engine thread sleeps until `dir` is listed, or with NULL until something of the run has
+ * changed. With the lock held. */
+void tt_engine_wait_plan(struct tt_engine *engine, const struct tt_dir *dir);
 
-/* Something has changed that it may wait for. With the lock held. */
-void tt_engine_wake_plan(struct tt_engine *engine);
+/* `dir` is listed, or with NULL something else has changed that it may wait for. With the lock
+ * held. */
+void tt_engine_wake_plan(struct tt_engine *engine, const struct tt_dir *dir);
 
 /* There is work for so many workers. With the lock held. */
 void tt_engine_wake_workers(struct tt_engine *engine, unsigned count);

@@ -279,6 +279,12 @@ int tt_listing_match(struct tt_listing *source, struct tt_listing *destination, 
 	return result;
 }
 
+void tt_listing_clear(struct tt_listing *listing)
+{
+	listing->count = 0;
+	tt_arena_clear(&listing->arena);
+}
+
 void tt_listing_deinit(struct tt_listing *listing)
 {
 	free(listing->entries);

@@ -64,5 +64,8 @@ int tt_listing_match(struct tt_listing *source, struct tt_listing *destination, 
 /* The entry with this name in a listing made by tt_listing_read_names(), or NULL. */
 struct tt_entry *tt_listing_find(const struct tt_listing *names, const char *name);
 
+/* Empties it and keeps its memory for another directory. */
+void tt_listing_clear(struct tt_listing *listing);
+
 /* Frees everything; accepts a zero-initialised one. */
 void tt_listing_deinit(struct tt_listing *listing);

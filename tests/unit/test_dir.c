@@ -30,7 +30,7 @@ static struct tt_dir *make(struct tree *tree, struct tt_dir *parent, unsigned in
 
 	(void)snprintf(name, sizeof name, "d%u", index);
 	const struct tt_entry entry = {.name = name, .mode = S_IFDIR | 0755};
-	struct tt_dir *dir = tt_dir_new(parent, parent ? &entry : NULL);
+	struct tt_dir *dir = tt_dir_new(parent, parent ? &entry : NULL, 0);
 
 	assert_non_null(dir);
 	dir->index = index;
