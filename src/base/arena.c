@@ -65,6 +65,19 @@ char *tt_arena_copy(struct tt_arena *arena, const char *text, size_t length)
 	return copy;
 }
 
+void tt_arena_join(struct tt_arena *arena, struct tt_arena *from)
+{
+	struct tt_arena_block **last = &arena->blocks;
+
+	while (*last)
+		last = &(*last)->next;
+	if (!arena->blocks)
+		arena->left = from->left;
+	*last = from->blocks;
+	arena->total_bytes += from->total_bytes;
+	*from = (struct tt_arena){0};
+}
+
 void tt_arena_clear(struct tt_arena *arena)
 {
 	struct tt_arena_block *kept = arena->blocks;

@@ -22,6 +22,9 @@ void *tt_arena_take(struct tt_arena *arena, size_t size);
 /* A copy of `length` bytes with a NUL behind them, unaligned; NULL when there is no memory. */
 char *tt_arena_copy(struct tt_arena *arena, const char *text, size_t length);
 
+/* Moves everything from `from`, which is empty afterwards. */
+void tt_arena_join(struct tt_arena *arena, struct tt_arena *from);
+
 /* Forgets everything; one block is kept for what comes next. */
 void tt_arena_clear(struct tt_arena *arena);
 

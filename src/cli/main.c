@@ -36,6 +36,7 @@
  *	sync/planner_entries.c	names in one directory become jobs
  *	sync/verify.c		counts what is left at the end
  *	sync/lister.c		directories ahead of need
+ *	sync/share.c		many hands for one large directory
  *	sync/compare.c		contents under -c
  *	sync/dir.c		one directory in progress
  *	sync/deleter.c		what the source does not have
@@ -83,11 +84,12 @@ static void main_open_standard_fds(void)
 				_exit(TT_EXIT_FILE_IO);
 }
 
-/* One heap for all threads, grown in large steps: they allocate little, and a heap of each thread's
- * own grows page by page, with a system call each (glibc 2.36, malloc/arena.c). */
+/* Few heaps for all threads, grown in large steps: they allocate little, and a heap of each
+ * thread's own grows page by page, with a system call each (glibc 2.36, malloc/arena.c). With one
+ * alone they wait for each other. */
 static void main_tune_heap(void)
 {
-	mallopt(M_ARENA_MAX, 1);
+	mallopt(M_ARENA_MAX, 2);
 	mallopt(M_TOP_PAD, 1 << 20);
 	mallopt(M_TRIM_THRESHOLD, 16 << 20);
 }

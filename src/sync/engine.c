@@ -23,6 +23,7 @@
 #include "sync/lister.h"
 #include "sync/operands.h"
 #include "sync/planner.h"
+#include "sync/share.h"
 #include "sync/state.h"
 #include "sync/verify.h"
 #include "sync/volume.h"
@@ -173,7 +174,7 @@ static bool engine_work_once(struct tt_worker *worker)
 	if (!dir && !job)
 		dir = engine_next_listing(engine, engine->most_entries_ahead);
 	if (!dir && !job)
-		return false;
+		return tt_share_help(engine);
 	pthread_mutex_unlock(&engine->lock);
 	if (dir)
 		tt_lister_run(engine, worker, dir);
@@ -349,6 +350,7 @@ int tt_engine_new(const struct tt_engine_policy *policy, const char *const *sour
 	pthread_cond_init(&engine->work_ready, &attributes);
 	pthread_cond_init(&engine->batch_ready, &attributes);
 	pthread_cond_init(&engine->plan_ready, &attributes);
+	pthread_cond_init(&engine->share_ready, &attributes);
 	pthread_condattr_destroy(&attributes);
 	engine->arrived = (struct tt_pacer_sink){.lock = &engine->lock,
 		.ready = {&engine->work_ready, &engine->batch_ready},
@@ -379,6 +381,7 @@ void tt_engine_free(struct tt_engine *engine)
 	pthread_cond_destroy(&engine->work_ready);
 	pthread_cond_destroy(&engine->batch_ready);
 	pthread_cond_destroy(&engine->plan_ready);
+	pthread_cond_destroy(&engine->share_ready);
 	for (unsigned i = 0; i < engine->spare_count; i++)
 		tt_listing_deinit(&engine->spare[i]);
 	free(engine->heap);

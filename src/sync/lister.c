@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "sync/compare.h"
 #include "sync/dir.h"
+#include "sync/share.h"
 #include "sync/volume.h"
 #include "sys/fd.h"
 #include "tree/filter.h"
@@ -22,6 +23,11 @@
 struct lister {
 	struct tt_engine *engine;
 	struct tt_dir *dir;
+	struct tt_listing_options options;
+	unsigned layer;        /* that is being looked at */
+	pthread_mutex_t lock;  /* guards the rest; a leaf */
+	int error;             /* of one entry */
+	struct tt_arena arena; /* of what several threads have found out */
 };
 
 /* In a walk that only deletes nothing is said: the one that copies says it, too. */
@@ -40,9 +46,11 @@ static void lister_vanished(struct tt_engine *engine, struct tt_dir *dir, const 
 
 static void lister_report(void *context, const char *name, int error)
 {
-	const struct lister *lister = context;
+	struct lister *lister = context;
 
-	lister->dir->list_error = error;
+	pthread_mutex_lock(&lister->lock);
+	lister->error = error;
+	pthread_mutex_unlock(&lister->lock);
 	if (error == -ENOENT || error == -ESTALE)
 		lister_vanished(lister->engine, lister->dir, name);
 	else
@@ -115,41 +123,96 @@ static void lister_check_groups(struct tt_engine *engine, struct tt_dir *dir)
 		dir->entry.flags |= TT_ENTRY_SKIP_GROUP;
 }
 
-static void lister_read(struct tt_engine *engine, struct tt_dir *dir)
+/* What one thread has found out about its part. */
+static void lister_join(struct lister *lister, struct tt_arena *arena, int error)
 {
-	struct lister lister = {.engine = engine, .dir = dir};
-	const struct tt_listing_options options = {
-		.filter = engine->policy.filter,
-		.path = dir->path,
-		.read_links = engine->policy.plan.links,
-	};
-	const struct tt_listing_problem problem = {.report = lister_report, .context = &lister};
+	pthread_mutex_lock(&lister->lock);
+	tt_arena_join(&lister->arena, arena);
+	if (error < 0)
+		lister->error = error;
+	pthread_mutex_unlock(&lister->lock);
+}
+
+static void lister_stat_part(void *context, unsigned from, unsigned to)
+{
+	struct lister *lister = context;
+	const struct tt_listing_problem problem = {.report = lister_report, .context = lister};
+	struct tt_arena arena = {0};
+
+	tt_listing_stat(&lister->dir->source, lister->dir->source_fds[lister->layer], from, to,
+		&lister->options, &problem, &arena);
+	lister_join(lister, &arena, 0);
+}
+
+static void lister_match_part(void *context, unsigned from, unsigned to)
+{
+	struct lister *lister = context;
+	struct tt_arena arena = {0};
+	int r = tt_listing_match(&lister->dir->source, &lister->dir->destination,
+		lister->dir->destination_fd, lister->options.read_links, from, to, &arena);
+
+	lister_join(lister, &arena, r);
+}
+
+static void lister_read_source(struct lister *lister)
+{
+	struct tt_dir *dir = lister->dir;
 
 	for (unsigned i = 0; i < dir->layer_count && !dir->no_descent; i++) {
 		if (dir->source_fds[i] < 0 || (dir->layer_is_named && dir->layer_is_named[i]))
 			continue;
+		unsigned first = dir->source.count;
 		int r = tt_listing_read_source(
-			&dir->source, dir->source_fds[i], i, &options, &problem);
+			&dir->source, dir->source_fds[i], i, &lister->options);
 
 		if (r < 0) {
 			dir->list_error = r;
-			lister_fail(engine, "reading directory", dir, NULL, r);
+			lister_fail(lister->engine, "reading directory", dir, NULL, r);
 		}
+		lister->layer = i;
+		tt_share_run(lister->engine, first, dir->source.count, lister_stat_part, lister);
+		tt_listing_compact(&dir->source, first);
+		tt_arena_join(&dir->source.arena, &lister->arena);
+		if (lister->error < 0)
+			dir->list_error = lister->error;
 	}
 	tt_listing_sort(&dir->source);
-	lister_check_groups(engine, dir);
-	if (dir->destination_fd < 0)
-		return;
+	lister_check_groups(lister->engine, dir);
+}
+
+static void lister_read_destination(struct lister *lister)
+{
+	struct tt_dir *dir = lister->dir;
 	int r = tt_listing_read_names(&dir->destination, dir->destination_fd);
 
-	if (r >= 0)
-		r = tt_listing_match(&dir->source, &dir->destination, dir->destination_fd,
-			engine->policy.plan.links);
+	if (r >= 0) {
+		lister->error = 0;
+		tt_share_run(lister->engine, 0, dir->source.count, lister_match_part, lister);
+		tt_arena_join(&dir->destination.arena, &lister->arena);
+		r = lister->error;
+	}
 	if (r < 0) {
 		dir->list_error = r;
-		lister_fail(engine, "reading directory", dir, NULL, r);
+		lister_fail(lister->engine, "reading directory", dir, NULL, r);
 	}
-	lister_sweep(engine, dir);
+	lister_sweep(lister->engine, dir);
+}
+
+static void lister_read(struct tt_engine *engine, struct tt_dir *dir)
+{
+	struct lister lister = {
+		.engine = engine,
+		.dir = dir,
+		.options = {.filter = engine->policy.filter,
+			.path = dir->path,
+			.read_links = engine->policy.plan.links},
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+	};
+
+	lister_read_source(&lister);
+	if (dir->destination_fd >= 0)
+		lister_read_destination(&lister);
+	pthread_mutex_destroy(&lister.lock);
 }
 
 /* Whether what is below a directory is left out: -x at a mount point, or the destination itself. */

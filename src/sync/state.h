@@ -29,6 +29,7 @@
 struct tt_device_table;
 struct tt_linkset;
 struct tt_linkset_group;
+struct tt_share;
 struct tt_volume;
 
 enum tt_dir_state {
@@ -174,10 +175,12 @@ struct tt_engine {
 	pthread_cond_t work_ready;  /* workers */
 	pthread_cond_t batch_ready; /* workers that need a batch, or all of them back */
 	pthread_cond_t plan_ready;  /* the engine thread */
+	pthread_cond_t share_ready; /* owners of shares that others still work on */
 	struct tt_dir **heap;       /* directories to be listed, nearest in rsync's order first */
 	unsigned heap_count, heap_capacity;
 	struct tt_listing spare[TT_SPARE_LISTINGS]; /* empty, with memory */
 	unsigned spare_count;
+	struct tt_share *shares;            /* large listings that idle workers may help with */
 	unsigned listings;                  /* directories that are being listed now */
 	unsigned entries_ahead, dirs_ahead; /* listed or being listed, and not yet planned */
 	struct tt_job *jobs, **jobs_last;

@@ -65,7 +65,7 @@ static bool listing_is_excluded(
 }
 
 /* The target of a link, into the arena. */
-static int listing_read_link(struct tt_listing *listing, int dir_fd, struct tt_entry *entry)
+static int listing_read_link(struct tt_arena *arena, int dir_fd, struct tt_entry *entry)
 {
 	char target[PATH_MAX];
 	ssize_t length = readlinkat(dir_fd, entry->name, target, sizeof target);
@@ -74,12 +74,11 @@ static int listing_read_link(struct tt_listing *listing, int dir_fd, struct tt_e
 		return -errno;
 	if ((size_t)length == sizeof target)
 		return -ENAMETOOLONG;
-	entry->link = tt_arena_copy(&listing->arena, target, (size_t)length);
+	entry->link = tt_arena_copy(arena, target, (size_t)length);
 	return entry->link ? 0 : -ENOMEM;
 }
 
-static int listing_stat(
-	struct tt_listing *listing, int dir_fd, struct tt_entry *entry, bool read_links)
+static int listing_stat(struct tt_arena *arena, int dir_fd, struct tt_entry *entry, bool read_links)
 {
 	struct statx stx;
 	int r = tt_fd_statx(dir_fd, entry->name, &stx);
@@ -88,39 +87,26 @@ static int listing_stat(
 		return r;
 	tt_entry_set(entry, &stx);
 	if (S_ISLNK(entry->mode) && read_links)
-		r = listing_read_link(listing, dir_fd, entry);
+		r = listing_read_link(arena, dir_fd, entry);
 	return r;
 }
 
-static int listing_take_name(struct tt_listing *listing, int dir_fd, unsigned layer,
-	const struct tt_fd_dirent *dirent, const struct tt_listing_options *options,
-	const struct tt_listing_problem *problem)
+/* Appends one name of a getdents buffer. */
+static int listing_take_name(struct tt_listing *listing, const struct tt_fd_dirent *dirent)
 {
-	/* Filtered before statx where the type is known: an excluded tree costs nothing. */
-	bool type_known = dirent->type != DT_UNKNOWN;
-
-	if (type_known && listing_is_excluded(options, dirent->name, dirent->type == DT_DIR))
-		return 0;
 	struct tt_entry *entry = listing_append(listing, dirent->name);
 
 	if (!entry)
 		return -ENOMEM;
-	entry->layer = (uint16_t)layer;
-	int r = listing_stat(listing, dir_fd, entry, options->read_links);
-
-	if (r < 0) {
-		problem->report(problem->context, dirent->name, r);
-		listing->count--;
-		return 0;
-	}
-	entry->layer = (uint16_t)layer;
-	if (!type_known && listing_is_excluded(options, dirent->name, tt_entry_is_dir(entry)))
-		listing->count--;
+	entry->flags = TT_ENTRY_TYPE_ONLY;
+	entry->mode = DTTOIF(dirent->type);
+	entry->ino = dirent->ino;
 	return 0;
 }
 
-int tt_listing_read_source(struct tt_listing *listing, int dir_fd, unsigned layer,
-	const struct tt_listing_options *options, const struct tt_listing_problem *problem)
+/* All names of a directory but those that `options` (may be NULL) leave out. */
+static int listing_read(struct tt_listing *listing, int dir_fd, unsigned layer,
+	const struct tt_listing_options *options)
 {
 	char buffer[LISTING_BUFFER_BYTES] __attribute__((aligned(8)));
 	ssize_t got;
@@ -130,15 +116,60 @@ int tt_listing_read_source(struct tt_listing *listing, int dir_fd, unsigned laye
 			const struct tt_fd_dirent *dirent = (const void *)(buffer + at);
 
 			at += dirent->record_length;
-			if (listing_is_dot(dirent->name))
+			/* Filtered before statx where the type is known: an excluded tree costs
+			 * nothing. */
+			if (listing_is_dot(dirent->name)
+				|| (options && dirent->type != DT_UNKNOWN
+					&& listing_is_excluded(
+						options, dirent->name, dirent->type == DT_DIR)))
 				continue;
-			int r = listing_take_name(listing, dir_fd, layer, dirent, options, problem);
+			int r = listing_take_name(listing, dirent);
 
 			if (r < 0)
 				return r;
+			listing->entries[listing->count - 1].layer = (uint16_t)layer;
 		}
 	}
 	return (int)got;
+}
+
+int tt_listing_read_source(struct tt_listing *listing, int dir_fd, unsigned layer,
+	const struct tt_listing_options *options)
+{
+	return listing_read(listing, dir_fd, layer, options);
+}
+
+void tt_listing_stat(struct tt_listing *listing, int dir_fd, unsigned from, unsigned to,
+	const struct tt_listing_options *options, const struct tt_listing_problem *problem,
+	struct tt_arena *arena)
+{
+	for (unsigned i = from; i < to; i++) {
+		struct tt_entry *entry = &listing->entries[i];
+		bool type_known = (entry->mode & S_IFMT) != 0;
+		int r = listing_stat(arena, dir_fd, entry, options->read_links);
+
+		if (r < 0)
+			problem->report(problem->context, entry->name, r);
+		if (r < 0
+			|| (!type_known
+				&& listing_is_excluded(
+					options, entry->name, tt_entry_is_dir(entry))))
+			entry->flags |= TT_ENTRY_VANISHED;
+	}
+}
+
+void tt_listing_compact(struct tt_listing *listing, unsigned first)
+{
+	unsigned kept = first;
+
+	for (unsigned i = first; i < listing->count; i++) {
+		if (listing->entries[i].flags & TT_ENTRY_VANISHED)
+			continue;
+		if (kept != i)
+			listing->entries[kept] = listing->entries[i];
+		kept++;
+	}
+	listing->count = kept;
 }
 
 int tt_listing_add(
@@ -148,7 +179,7 @@ int tt_listing_add(
 
 	if (!entry)
 		return -ENOMEM;
-	int r = listing_stat(listing, dir_fd, entry, read_links);
+	int r = listing_stat(&listing->arena, dir_fd, entry, read_links);
 
 	entry->layer = (uint16_t)layer;
 	if (r < 0)
@@ -163,32 +194,20 @@ static int listing_compare_names(const void *a, const void *b)
 
 int tt_listing_read_names(struct tt_listing *listing, int dir_fd)
 {
-	char buffer[LISTING_BUFFER_BYTES] __attribute__((aligned(8)));
-	ssize_t got;
+	int r = listing_read(listing, dir_fd, 0, NULL);
 
-	while ((got = tt_fd_getdents(dir_fd, buffer, sizeof buffer)) > 0) {
-		for (ssize_t at = 0; at < got;) {
-			const struct tt_fd_dirent *dirent = (const void *)(buffer + at);
+	for (unsigned i = 0; i < listing->count; i++) {
+		struct tt_entry *entry = &listing->entries[i];
 
-			at += dirent->record_length;
-			if (listing_is_dot(dirent->name))
-				continue;
-			struct tt_entry *entry = listing_append(listing, dirent->name);
-
-			if (!entry)
-				return -ENOMEM;
-			entry->flags = TT_ENTRY_TYPE_ONLY;
-			entry->mode = DTTOIF(dirent->type);
-			entry->ino = dirent->ino;
-			if (dirent->type == DT_UNKNOWN
-				&& listing_stat(listing, dir_fd, entry, false) < 0)
-				listing->count--;
-		}
+		if ((entry->mode & S_IFMT) == 0
+			&& listing_stat(&listing->arena, dir_fd, entry, false) < 0)
+			entry->flags |= TT_ENTRY_VANISHED;
 	}
+	tt_listing_compact(listing, 0);
 	if (listing->count > 0) /* an empty one has no array, and qsort(3) wants one */
 		qsort(listing->entries, listing->count, sizeof *listing->entries,
 			listing_compare_names);
-	return (int)got;
+	return r;
 }
 
 static int listing_compare_entries(const void *a, const void *b)
@@ -251,18 +270,18 @@ struct tt_entry *tt_listing_find(const struct tt_listing *names, const char *nam
 }
 
 int tt_listing_match(struct tt_listing *source, struct tt_listing *destination, int destination_fd,
-	bool read_links)
+	bool read_links, unsigned from, unsigned to, struct tt_arena *arena)
 {
 	int result = 0;
 
-	for (unsigned i = 0; i < source->count; i++) {
+	for (unsigned i = from; i < to; i++) {
 		struct tt_entry *entry = &source->entries[i];
 		struct tt_entry *twin = tt_listing_find(destination, entry->name);
 
 		if (!twin)
 			continue;
 		int r = listing_stat(
-			destination, destination_fd, twin, read_links && S_ISLNK(entry->mode));
+			arena, destination_fd, twin, read_links && S_ISLNK(entry->mode));
 
 		if (r == -ENOENT) /* gone meanwhile: as if it had never been there */
 			continue;

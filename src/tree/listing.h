@@ -31,16 +31,25 @@ struct tt_listing_options {
 
 /* What went wrong with one name; the listing goes on. */
 struct tt_listing_problem {
-	void (*report)(
-		void *context, const char *name, int error); /* name NULL: the directory itself */
+	void (*report)(void *context, const char *name, int error); /* any thread */
 	void *context;
 };
 
-/* Appends the names of the open source directory `dir_fd` with their statx, as layer `layer`. Names
- * that vanish between getdents and statx are reported with -ENOENT and left out. Returns 0, or a
- * negative errno if reading stopped early (what was read is kept). */
+/* Appends the names of the open source directory `dir_fd`, as layer `layer`, except those that the
+ * filter leaves out. Only types are known yet (TT_ENTRY_TYPE_ONLY). Returns 0, or a negative errno
+ * if reading stopped early (what was read is kept). */
 int tt_listing_read_source(struct tt_listing *listing, int dir_fd, unsigned layer,
-	const struct tt_listing_options *options, const struct tt_listing_problem *problem);
+	const struct tt_listing_options *options);
+
+/* statx for the entries [from, to), targets of links into `arena`, which tt_arena_join() adds to
+ * the listing's later. What cannot be looked at is reported and marked TT_ENTRY_VANISHED, as is
+ * what the filter leaves out. Several threads may do parts of one listing. */
+void tt_listing_stat(struct tt_listing *listing, int dir_fd, unsigned from, unsigned to,
+	const struct tt_listing_options *options, const struct tt_listing_problem *problem,
+	struct tt_arena *arena);
+
+/* Takes out what is marked TT_ENTRY_VANISHED, from entry `first` on. */
+void tt_listing_compact(struct tt_listing *listing, unsigned first);
 
 /* Adds one entry by name (a source named on the command line). Returns 0 or a negative errno. */
 int tt_listing_add(
@@ -55,11 +64,12 @@ int tt_listing_read_names(struct tt_listing *listing, int dir_fd);
  * are merged). */
 void tt_listing_sort(struct tt_listing *listing);
 
-/* Pairs the sorted source listing with the destination's names: statx for names that both have,
- * twin on both sides; targets of links are compared. Returns 0 or a negative errno of one of the
+/* Pairs the entries [from, to) of the sorted source listing with the destination's names: statx for
+ * names that both have, twin on both sides; targets of links (into `arena`, as above) are compared.
+ * Several threads may do parts of one pair of listings. Returns 0 or a negative errno of one of the
  * statx (the others are done). */
 int tt_listing_match(struct tt_listing *source, struct tt_listing *destination, int destination_fd,
-	bool read_links);
+	bool read_links, unsigned from, unsigned to, struct tt_arena *arena);
 
 /* The entry with this name in a listing made by tt_listing_read_names(), or NULL. */
 struct tt_entry *tt_listing_find(const struct tt_listing *names, const char *name);
