@@ -66,6 +66,21 @@ static void neutral_look(struct tt_neutral_reader *reader, uint64_t number)
 		segment->found = TT_NEUTRAL_FOUND_ALL;
 }
 
+/* The mechanism for this file, as far as is known by now. */
+static enum tt_mechanism_kind neutral_choose(const struct tt_neutral_reader *reader)
+{
+	unsigned facts =
+		tt_mechanism_facts(reader->mode, reader->fs->method, &(const struct tt_probe){0});
+
+	if (!reader->unknown)
+		facts |= TT_MECHANISM_IS_ASKABLE;
+	if (!reader->fs->dontcache_read)
+		facts &= ~(unsigned)TT_MECHANISM_HAS_DONTCACHE_READ;
+	return tt_mechanism_choose(
+		TT_MECHANISM_READ, tt_mechanism_size_of(reader->size_bytes), facts)
+		->kind;
+}
+
 int tt_neutral_reader_flags(const struct tt_neutral_reader *reader)
 {
 	return reader->active && reader->unknown ? TT_FD_DONTCACHE : 0;
@@ -155,8 +170,8 @@ void tt_neutral_reader_begin(struct tt_neutral_reader *reader, int fd, uint64_t 
 	reader->size_bytes = size_bytes;
 	reader->looked_bytes = 0;
 	reader->dropped_bytes = 0;
-	reader->active = mode != TT_CACHE_KEEP && fs->method != TT_RESIDENCY_NONE && size_bytes > 0;
 	reader->unknown = false;
+	reader->active = size_bytes > 0 && neutral_choose(reader) != TT_MECHANISM_ORDINARY;
 	reader->all_ours = true;
 	reader->left_pages = 0;
 	reader->passed_bytes = 0;
@@ -180,7 +195,7 @@ void tt_neutral_reader_ahead(struct tt_neutral_reader *reader, uint64_t offset)
 		neutral_look(reader, reader->looked_bytes / TT_NEUTRAL_SEGMENT_BYTES);
 		reader->looked_bytes += TT_NEUTRAL_SEGMENT_BYTES;
 	}
-	if (reader->unknown && !reader->fs->dontcache_read) {
+	if (reader->unknown && neutral_choose(reader) == TT_MECHANISM_STAYS) {
 		reader->active = false;
 		reader->stats->files_unknown++;
 	}

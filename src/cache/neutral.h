@@ -30,6 +30,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "cache/mechanism.h"
 #include "cache/policy.h"
 #include "sys/residency.h"
 

@@ -14,12 +14,14 @@
  *	sys/probe.c		what the kernel really does
  *	sys/residency.c		which pages are in memory
  *	sys/device.c		the disk under a file
+ *	sys/direct.c		O_DIRECT and its alignment
  *	tree/entry.c		one name and its attributes
  *	tree/listing.c		one directory and its twin
  *	tree/filter.c		which names are left out
  *	tree/meta.c		owner, mode, times in order
  *	tree/stage.c		temporaries and their atomic arrival
  *	tree/linkset.c		which names are one inode
+ *	cache/mechanism.c	which means for which file
  *	cache/neutral.c		leaves the cache as found
  *	cache/neutral_drop.c	asks pages to go, counts
  *	cache/neutral_written.c	the same for the destination

@@ -97,14 +97,15 @@ static void file_prepare_paced(const struct file_copy *copy, struct tt_arrival *
 {
 	const struct tt_volume *to = copy->dir->to;
 	struct tt_pacer_file *paced = &arrival->paced;
+	const bool hot = arrival->old.resident_pages > 0;
+	const struct tt_mechanism *mechanism =
+		tt_volume_choose(to, TT_MECHANISM_NEW, (uint64_t)copy->before.st_size, hot);
 
 	paced->sync = to->sync;
-	paced->drop_windows = arrival->old.resident_pages == 0;
+	paced->drop_windows = !hot;
 	paced->fsync = copy->worker->engine->policy.fsync;
 	paced->can_count = to->can_count;
-	paced->started = to->dontcache_write && arrival->old.resident_pages == 0
-			 && tt_writer_is_whole(to->pacer, (uint64_t)copy->before.st_size)
-			 && to->sync == TT_PACER_SYNC_RANGE && !paced->fsync;
+	paced->started = mechanism->kind == TT_MECHANISM_UNCACHED;
 }
 
 /* Whether the source was written to while it was copied. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See volume.h. This is where the table {file system} x {new file, size} x {what it can} of
- * man/tiptoe-internals.7 is decided.
+ * See volume.h. Which mechanism follows from what was found out is cache/mechanism's.
  */
 #include "sync/volume.h"
 
@@ -19,6 +18,18 @@ struct tt_volume *tt_volume_get(struct tt_engine *engine, int fd, struct tt_volu
 	if (fstat(fd, &st) < 0)
 		st.st_dev = 0;
 	return tt_volume_find(engine, major(st.st_dev), minor(st.st_dev), fd, near);
+}
+
+/* Unknown (no experiment: the disk is nearly full, or has no unnamed files; or a source, which is
+ * never written to) counts as working, except where it is known not to. */
+static void volume_set_facts(struct tt_engine *engine, struct tt_volume *volume)
+{
+	volume->facts = tt_mechanism_facts(
+		engine->policy.cache.mode, volume->neutral.method, &volume->probe);
+	if (engine->policy.fsync)
+		volume->facts |= TT_MECHANISM_WANTS_FSYNC;
+	if (volume->probe.tmpfile_error != 0 && strcmp(volume->device.fs_type, "overlay") == 0)
+		volume->facts &= ~(unsigned)TT_MECHANISM_HAS_SYNC_RANGE;
 }
 
 struct tt_volume *tt_volume_find(struct tt_engine *engine, uint32_t dev_major, uint32_t dev_minor,
@@ -44,6 +55,7 @@ struct tt_volume *tt_volume_find(struct tt_engine *engine, uint32_t dev_major, u
 	made->neutral.dontcache_read =
 		true; /* until a read is refused: a source is never written to */
 	(void)tt_device_get(engine->devices, fd, &made->device);
+	volume_set_facts(engine, made);
 	pthread_mutex_lock(&engine->lock);
 	/* Somebody else may have been faster. */
 	for (volume = engine->volumes; volume; volume = volume->next) {
@@ -98,10 +110,10 @@ int tt_volume_prepare(struct tt_engine *engine, struct tt_volume *volume, int di
 	if (volume->is_destination)
 		return 0;
 	volume->is_destination = true;
-	if (engine->policy.cache.mode == TT_CACHE_KEEP)
-		return 0;
-	if (volume->neutral.method
-		== TT_RESIDENCY_NONE) /* no cache of its own, nothing to write back */
+	const struct tt_mechanism *first =
+		tt_mechanism_choose(TT_MECHANISM_NEW, TT_MECHANISM_LARGE, volume->facts);
+
+	if (first->kind == TT_MECHANISM_ORDINARY) /* nothing to write back, or not wanted */
 		return 0;
 	tt_probe_run_quick(dir_fd, &volume->probe);
 	volume->paced = true;
@@ -109,40 +121,34 @@ int tt_volume_prepare(struct tt_engine *engine, struct tt_volume *volume, int di
 	if (volume->probe.cachestat == TT_PROBE_NO
 		&& volume->neutral.method != TT_RESIDENCY_MINCORE)
 		volume->neutral.method = TT_RESIDENCY_MINCORE;
-	/* Unknown (no experiment: the disk is nearly full, or has no unnamed files) counts as
-	 * working, except where it is known not to. */
-	volume->sync = volume->probe.sync_file_range == TT_PROBE_NO ? TT_PACER_SYNC_DATA
-								    : TT_PACER_SYNC_RANGE;
-	if (volume->probe.tmpfile_error != 0 && strcmp(volume->device.fs_type, "overlay") == 0)
-		volume->sync = TT_PACER_SYNC_DATA;
-	volume->dontcache_write = volume->probe.dontcache_write == TT_PROBE_YES;
+	volume_set_facts(engine, volume);
+	volume->sync = volume->facts & TT_MECHANISM_HAS_SYNC_RANGE ? TT_PACER_SYNC_RANGE
+								   : TT_PACER_SYNC_DATA;
 	return volume_start_pacer(engine, volume);
 }
 
-static const char *volume_write_words(const struct tt_volume *volume)
+const struct tt_mechanism *tt_volume_choose(const struct tt_volume *volume,
+	enum tt_mechanism_operation operation, uint64_t size_bytes, bool hot)
 {
-	if (!volume->paced)
-		return "ordinary buffered writes";
-	if (volume->sync == TT_PACER_SYNC_DATA)
-		return "fdatasync, then DONTNEED";
-	return volume->dontcache_write
-		       ? "small files RWF_DONTCACHE, windows sync_file_range then DONTNEED"
-		       : "sync_file_range, then DONTNEED";
+	unsigned facts = volume->facts;
+
+	if (hot)
+		facts |= TT_MECHANISM_IS_HOT;
+	if (volume->pacer && tt_writer_is_whole(volume->pacer, size_bytes))
+		facts |= TT_MECHANISM_IS_WHOLE;
+	return tt_mechanism_choose(operation, tt_mechanism_size_of(size_bytes), facts);
 }
 
-static const char *volume_read_words(const struct tt_engine *engine, const struct tt_volume *volume)
+/* Reads of one's own files, then writes of new ones. */
+static void volume_describe(const struct tt_volume *volume, char *buffer, size_t size)
 {
-	if (engine->policy.cache.mode == TT_CACHE_KEEP)
-		return "ordinary buffered reads";
-	switch (volume->neutral.method) {
-	case TT_RESIDENCY_NONE:
-		return "nothing (no cache of its own)";
-	case TT_RESIDENCY_MINCORE:
-		return "mincore, trailing DONTNEED";
-	case TT_RESIDENCY_CACHESTAT:
-		break;
-	}
-	return "cachestat, trailing DONTNEED";
+	char reads[160], writes[320];
+
+	tt_mechanism_describe(
+		TT_MECHANISM_READ, volume->facts | TT_MECHANISM_IS_ASKABLE, reads, sizeof reads);
+	tt_mechanism_describe(TT_MECHANISM_NEW, volume->facts, writes, sizeof writes);
+	snprintf(buffer, size, "%s%s%s", reads, volume->is_destination ? "; " : "",
+		volume->is_destination ? writes : "");
 }
 
 void tt_volume_report(struct tt_engine *engine, struct tt_engine_stats *stats)
@@ -157,13 +163,14 @@ void tt_volume_report(struct tt_engine *engine, struct tt_engine_stats *stats)
 			stats->peak_dirty_bytes += pacer.peak_bytes;
 			stats->pacer_wait_ns += pacer.wait_ns;
 		}
+		char words[512];
+
+		volume_describe(volume, words, sizeof words);
 		int n = snprintf(stats->mechanisms + used, sizeof stats->mechanisms - used,
-			"%s%s%s%s (%u:%u): %s%s%s", used > 0 ? "\n" : "",
+			"%s%s%s%s (%u:%u): %s", used > 0 ? "\n" : "",
 			volume->device.fs_type[0] ? volume->device.fs_type : "file system",
 			volume->device.disk_name[0] ? " on " : "", volume->device.disk_name,
-			volume->dev_major, volume->dev_minor, volume_read_words(engine, volume),
-			volume->is_destination ? "; " : "",
-			volume->is_destination ? volume_write_words(volume) : "");
+			volume->dev_major, volume->dev_minor, words);
 
 		if (n < 0 || used + (size_t)n >= sizeof stats->mechanisms)
 			break;

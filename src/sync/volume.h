@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "cache/mechanism.h"
 #include "cache/neutral.h"
 #include "cache/pacer.h"
 #include "sync/state.h"
@@ -16,9 +17,9 @@ struct tt_volume {
 	uint32_t dev_major, dev_minor;
 	struct tt_device device;
 	struct tt_neutral_fs neutral;
-	bool is_destination;  /* has been prepared for writing */
-	bool paced;           /* writes are charged and awaited */
-	bool dontcache_write; /* small new files are written with RWF_DONTCACHE */
+	bool is_destination; /* has been prepared for writing */
+	bool paced;          /* writes are charged and awaited */
+	unsigned facts;      /* TT_MECHANISM_*; those of the file are added for each */
 	enum tt_pacer_sync sync;
 	bool can_count;
 	struct tt_pacer *pacer; /* of the disk; shared between volumes; NULL when not paced */
@@ -37,6 +38,11 @@ struct tt_volume *tt_volume_find(struct tt_engine *engine, uint32_t dev_major, u
 /* Makes a volume ready to be written to: probes it by trying in `dir_fd`, starts its disk's pacer.
  * Never under -n. Engine thread. Returns 0 or a negative errno. */
 int tt_volume_prepare(struct tt_engine *engine, struct tt_volume *volume, int dir_fd);
+
+/* The mechanism for writing a file of this size here. `hot`: what it replaces or overwrites is
+ * resident. Any thread. */
+const struct tt_mechanism *tt_volume_choose(const struct tt_volume *volume,
+	enum tt_mechanism_operation operation, uint64_t size_bytes, bool hot);
 
 /* After the run: adds the pacers' figures and a line per volume to the statistics. */
 void tt_volume_report(struct tt_engine *engine, struct tt_engine_stats *stats);

@@ -184,6 +184,7 @@ static int probe_file_system(int dir_fd, bool whole, struct tt_probe *probe)
 
 	if (!data)
 		return -ENOMEM;
+	tt_direct_ask(fd, &probe->direct);
 	memset(data, 0x5a, PROBE_BYTES);
 	probe_basics(fd, method, data, probe);
 	if (method == TT_RESIDENCY_NONE) {

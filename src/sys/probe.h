@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sys/direct.h"
+
 enum tt_probe_answer {
 	TT_PROBE_UNKNOWN, /* not tried, or the experiment failed */
 	TT_PROBE_NO,
@@ -32,7 +34,8 @@ struct tt_probe {
 						 leave nothing */
 	enum tt_probe_answer
 		dontcache_overwrite; /* the same for blocks that exist already (ext4: they stay) */
-	enum tt_probe_answer ring;   /* io_uring with SYNC_FILE_RANGE is allowed */
+	struct tt_direct direct; /* alignment for O_DIRECT; all zeros: not possible, or not said */
+	enum tt_probe_answer ring; /* io_uring with SYNC_FILE_RANGE is allowed */
 	int tmpfile_error; /* negative errno of the temporary if there could be no experiment, else
 			      0 */
 	int ring_error;    /* negative errno if ring is NO */

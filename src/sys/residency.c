@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef SYS_cachestat
@@ -171,6 +172,61 @@ int tt_residency_count(int fd, enum tt_residency_method method, uint64_t offset,
 	ret->dirty_pages = result.nr_dirty;
 	ret->writeback_pages = result.nr_writeback;
 	return 0;
+}
+
+/* A number of /proc/sys/vm, in seconds, or -1. */
+static int64_t residency_vm_seconds(const char *name)
+{
+	char path[64];
+	long centiseconds = -1;
+
+	snprintf(path, sizeof path, "/proc/sys/vm/%s", name);
+	FILE *file = fopen(path, "re");
+
+	if (!file)
+		return -1;
+	if (fscanf(file, "%ld", &centiseconds) != 1)
+		centiseconds = -1;
+	fclose(file);
+	return centiseconds < 0 ? -1 : (centiseconds + 99) / 100;
+}
+
+/* How long pages stay dirty at most: until they are old enough, until the flusher comes by next
+ * (0: it never does), and until it is done, for which there is no limit but this guess. -1: for
+ * ever. */
+static int64_t residency_dirty_seconds(void)
+{
+	static _Atomic int64_t known; /* 0: not asked yet */
+	int64_t seconds = atomic_load_explicit(&known, memory_order_relaxed);
+
+	if (seconds == 0) {
+		int64_t expire = residency_vm_seconds("dirty_expire_centisecs");
+		int64_t interval = residency_vm_seconds("dirty_writeback_centisecs");
+
+		seconds = expire < 0 || interval <= 0 ? -1 : expire + interval + 30;
+		atomic_store_explicit(&known, seconds, memory_order_relaxed);
+	}
+	return seconds;
+}
+
+bool tt_residency_may_be_dirty(int fd, enum tt_residency_method method, const struct stat *st,
+	uint64_t offset, uint64_t length)
+{
+	struct tt_residency count;
+	struct timespec now;
+
+	if (method == TT_RESIDENCY_NONE)
+		return false;
+	if (method == TT_RESIDENCY_CACHESTAT
+		&& tt_residency_count(fd, method, offset, length, &count) == 0)
+		return count.dirty_pages > 0 || count.writeback_pages > 0;
+	int64_t limit = residency_dirty_seconds();
+
+	/* The first write to a clean page, through a mapping too, sets mtime and ctime; ctime
+	 * cannot be set back. */
+	if (limit < 0 || clock_gettime(CLOCK_REALTIME, &now) < 0)
+		return true;
+	return now.tv_sec - st->st_ctim.tv_sec <= limit;
 }
 
 int tt_residency_map(int fd, uint64_t offset, uint64_t pages, uint64_t *ret_bits)

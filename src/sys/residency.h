@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct stat;
+
 /* Pages, over the range asked for. */
 struct tt_residency {
 	uint64_t resident_pages;  /* nr_cache */
@@ -36,6 +38,13 @@ enum tt_residency_method tt_residency_method(int fd);
  * Returns 0; -EPERM if this user may not know; another negative errno. */
 int tt_residency_count(int fd, enum tt_residency_method method, uint64_t offset, uint64_t length,
 	struct tt_residency *ret);
+
+/* Whether pages of [offset, offset + length) (0: to the end) may be dirty or under writeback, so
+ * that FICLONE or an O_DIRECT read would flush what somebody else is writing. Where nobody can
+ * count dirty pages, the file's last change tells: dirty pages older than the kernel lets them
+ * become are on the disk. `st` is of `fd`, from just now. "Yes" if in doubt. Any thread. */
+bool tt_residency_may_be_dirty(int fd, enum tt_residency_method method, const struct stat *st,
+	uint64_t offset, uint64_t length);
 
 /* One bit per page, set if resident, bit 0 is the page at `offset` (page aligned). `ret_bits` has
  * room for (pages + 63) / 64 words. Only for files whose count was answered: mincore's answer to

@@ -208,6 +208,36 @@ static void test_sizes_are_sizes(void **state)
 	assert_int_equal(tt_residency_folio_bytes() & (tt_residency_folio_bytes() - 1), 0);
 }
 
+/* Who can count is asked; else the time of the last change tells. */
+static void test_pages_that_may_be_dirty(void **state)
+{
+	struct scratch scratch;
+	struct stat st;
+
+	(void)state;
+	scratch_open(&scratch);
+	int fd = sample_new(&scratch, "file", 4 * SAMPLE_PAGE);
+
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_false(tt_residency_may_be_dirty(fd, TT_RESIDENCY_CACHESTAT, &st, 0, 0));
+	sample_write(fd, 2 * SAMPLE_PAGE, SAMPLE_PAGE);
+	assert_true(tt_residency_may_be_dirty(fd, TT_RESIDENCY_CACHESTAT, &st, 0, 0));
+	assert_false(
+		tt_residency_may_be_dirty(fd, TT_RESIDENCY_CACHESTAT, &st, 0, 2 * SAMPLE_PAGE));
+	/* Just changed. A time that was set back changes nothing; a change in the future neither.
+	 */
+	assert_true(tt_residency_may_be_dirty(fd, TT_RESIDENCY_MINCORE, &st, 0, 0));
+	st.st_mtim.tv_sec -= 1000000;
+	assert_true(tt_residency_may_be_dirty(fd, TT_RESIDENCY_MINCORE, &st, 0, 0));
+	st.st_ctim.tv_sec += 1000000;
+	assert_true(tt_residency_may_be_dirty(fd, TT_RESIDENCY_MINCORE, &st, 0, 0));
+	st.st_ctim.tv_sec -= 2000000;
+	assert_false(tt_residency_may_be_dirty(fd, TT_RESIDENCY_MINCORE, &st, 0, 0));
+	assert_false(tt_residency_may_be_dirty(fd, TT_RESIDENCY_NONE, &st, 0, 0));
+	(void)close(fd);
+	scratch_close(&scratch);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -217,6 +247,7 @@ int main(void)
 		cmocka_unit_test(test_dirty_pages_are_told_apart),
 		cmocka_unit_test(test_dropping_drops_the_range),
 		cmocka_unit_test(test_an_empty_file_and_one_beyond_its_end),
+		cmocka_unit_test(test_pages_that_may_be_dirty),
 		cmocka_unit_test(test_another_user_may_not_know),
 		cmocka_unit_test(test_the_method_follows_the_file_system),
 		cmocka_unit_test(test_sizes_are_sizes),

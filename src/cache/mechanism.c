@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See mechanism.h. The table is read from the top: the first row of the operation that has the
+ * size, all facts that it needs and none that it must not have is the answer. The last row of each
+ * operation asks for nothing.
+ */
+#include "cache/mechanism.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#define READ      TT_MECHANISM_READ
+#define NEW       TT_MECHANISM_NEW
+#define OVERWRITE TT_MECHANISM_OVERWRITE
+
+#define SMALL  (1u << TT_MECHANISM_SMALL)
+#define MEDIUM (1u << TT_MECHANISM_MEDIUM)
+#define LARGE  (1u << TT_MECHANISM_LARGE)
+#define ANY    (SMALL | MEDIUM | LARGE)
+
+#define CACHE               TT_MECHANISM_HAS_CACHE
+#define CACHESTAT           TT_MECHANISM_HAS_CACHESTAT
+#define DONTNEED            TT_MECHANISM_HAS_DONTNEED
+#define SYNC_RANGE          TT_MECHANISM_HAS_SYNC_RANGE
+#define DONTCACHE_READ      TT_MECHANISM_HAS_DONTCACHE_READ
+#define DONTCACHE_NEW       TT_MECHANISM_HAS_DONTCACHE_NEW
+#define DONTCACHE_OVERWRITE TT_MECHANISM_HAS_DONTCACHE_OVERWRITE
+#define DIRECT_READ         TT_MECHANISM_HAS_DIRECT_READ
+#define DIRECT_WRITE        TT_MECHANISM_HAS_DIRECT_WRITE
+#define KEEP                TT_MECHANISM_WANTS_KEEP
+#define DIRECT              TT_MECHANISM_WANTS_DIRECT
+#define FSYNC               TT_MECHANISM_WANTS_FSYNC
+#define ASKABLE             TT_MECHANISM_IS_ASKABLE
+#define DIRTY               TT_MECHANISM_IS_DIRTY
+#define HOT                 TT_MECHANISM_IS_HOT
+#define WHOLE               TT_MECHANISM_IS_WHOLE
+
+struct mechanism_row {
+	enum tt_mechanism_operation operation;
+	unsigned sizes, needs, lacks;
+	struct tt_mechanism is;
+};
+
+/* clang-format off */
+static const struct mechanism_row mechanism_rows[] = {
+	/*         sizes           needs                       lacks       then */
+	{READ,      ANY,            KEEP,                       0,          {TT_MECHANISM_ORDINARY, "ordinary reads"}},
+	{READ,      ANY,            0,                          CACHE,      {TT_MECHANISM_ORDINARY, "ordinary reads, no cache of its own"}},
+	{READ,      ANY,            DIRECT | DIRECT_READ,       DIRTY,      {TT_MECHANISM_DIRECT, "O_DIRECT"}},
+	{READ,      ANY,            ASKABLE | CACHESTAT | DONTNEED, 0,      {TT_MECHANISM_BEHIND, "cachestat, trailing DONTNEED"}},
+	{READ,      ANY,            ASKABLE | DONTNEED,         0,          {TT_MECHANISM_BEHIND, "mincore, trailing DONTNEED"}},
+	{READ,      ANY,            DONTCACHE_READ,             0,          {TT_MECHANISM_UNCACHED, "RWF_DONTCACHE"}},
+	{READ,      ANY,            0,                          0,          {TT_MECHANISM_STAYS, "ordinary reads, pages stay"}},
+
+	{NEW,       ANY,            KEEP,                       0,          {TT_MECHANISM_ORDINARY, "ordinary writes"}},
+	{NEW,       ANY,            0,                          CACHE,      {TT_MECHANISM_ORDINARY, "ordinary writes, no cache of its own"}},
+	{NEW,       MEDIUM | LARGE, DIRECT | DIRECT_WRITE,      HOT,        {TT_MECHANISM_DIRECT, "O_DIRECT"}},
+	{NEW,       ANY,            0,                          SYNC_RANGE, {TT_MECHANISM_DATASYNC, "fdatasync, then DONTNEED"}},
+	/* --fsync waits for each file anyway; the pages of a hot file are to stay. */
+	{NEW,       SMALL | MEDIUM, WHOLE | DONTCACHE_NEW,      HOT | FSYNC, {TT_MECHANISM_UNCACHED, "RWF_DONTCACHE"}},
+	{NEW,       SMALL | MEDIUM, WHOLE,                      0,          {TT_MECHANISM_RANGE, "sync_file_range in batches, then DONTNEED"}},
+	{NEW,       ANY,            0,                          0,          {TT_MECHANISM_RANGE, "sync_file_range in windows, then DONTNEED"}},
+
+	{OVERWRITE, ANY,            KEEP,                       0,          {TT_MECHANISM_ORDINARY, "ordinary writes"}},
+	{OVERWRITE, ANY,            0,                          CACHE,      {TT_MECHANISM_ORDINARY, "ordinary writes, no cache of its own"}},
+	/* It would invalidate the pages of whoever has some there. */
+	{OVERWRITE, MEDIUM | LARGE, DIRECT | DIRECT_WRITE,      HOT,        {TT_MECHANISM_DIRECT, "O_DIRECT"}},
+	{OVERWRITE, ANY,            0,                          SYNC_RANGE, {TT_MECHANISM_DATASYNC, "fdatasync, then DONTNEED"}},
+	{OVERWRITE, SMALL | MEDIUM, WHOLE | DONTCACHE_OVERWRITE, HOT | FSYNC, {TT_MECHANISM_UNCACHED, "RWF_DONTCACHE"}},
+	{OVERWRITE, SMALL | MEDIUM, WHOLE,                      0,          {TT_MECHANISM_RANGE, "sync_file_range in batches, then DONTNEED"}},
+	{OVERWRITE, ANY,            0,                          0,          {TT_MECHANISM_RANGE, "sync_file_range in windows, then DONTNEED"}},
+};
+/* clang-format on */
+
+#define MECHANISM_SMALL_BYTES  (UINT64_C(64) << 10)
+#define MECHANISM_MEDIUM_BYTES (UINT64_C(4) << 20)
+
+enum tt_mechanism_size tt_mechanism_size_of(uint64_t bytes)
+{
+	if (bytes < MECHANISM_SMALL_BYTES)
+		return TT_MECHANISM_SMALL;
+	return bytes <= MECHANISM_MEDIUM_BYTES ? TT_MECHANISM_MEDIUM : TT_MECHANISM_LARGE;
+}
+
+static unsigned mechanism_if(bool true_here, unsigned fact)
+{
+	return true_here ? fact : 0;
+}
+
+unsigned tt_mechanism_facts(
+	enum tt_cache_mode mode, enum tt_residency_method method, const struct tt_probe *probe)
+{
+	const bool aligned = probe->direct.offset_bytes > 0;
+
+	return mechanism_if(mode == TT_CACHE_KEEP, KEEP)
+	       | mechanism_if(method != TT_RESIDENCY_NONE, CACHE)
+	       | mechanism_if(method == TT_RESIDENCY_CACHESTAT && probe->cachestat != TT_PROBE_NO,
+		       CACHESTAT)
+	       | mechanism_if(probe->drop_clean != TT_PROBE_NO, DONTNEED)
+	       | mechanism_if(probe->sync_file_range != TT_PROBE_NO, SYNC_RANGE)
+	       /* Shown by the first read that is refused. */
+	       | mechanism_if(probe->dontcache_read != TT_PROBE_NO, DONTCACHE_READ)
+	       /* Not shown by anything. */
+	       | mechanism_if(probe->dontcache_write == TT_PROBE_YES, DONTCACHE_NEW)
+	       | mechanism_if(probe->dontcache_overwrite == TT_PROBE_YES, DONTCACHE_OVERWRITE)
+	       | mechanism_if(aligned, DIRECT_READ | DIRECT_WRITE);
+}
+
+const struct tt_mechanism *tt_mechanism_choose(
+	enum tt_mechanism_operation operation, enum tt_mechanism_size size, unsigned facts)
+{
+	const size_t count = sizeof mechanism_rows / sizeof *mechanism_rows;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct mechanism_row *row = &mechanism_rows[i];
+
+		if (row->operation == operation && (row->sizes & 1u << size)
+			&& (facts & row->needs) == row->needs && (facts & row->lacks) == 0)
+			return &row->is;
+	}
+	assert(false); /* the last row of each operation fits */
+	return &mechanism_rows[0].is;
+}
+
+const char *tt_mechanism_describe(
+	enum tt_mechanism_operation operation, unsigned facts, char *buffer, size_t size)
+{
+	const char *small =
+		tt_mechanism_choose(operation, TT_MECHANISM_SMALL, facts | WHOLE)->words;
+	const char *medium =
+		tt_mechanism_choose(operation, TT_MECHANISM_MEDIUM, facts | WHOLE)->words;
+	const char *large = tt_mechanism_choose(operation, TT_MECHANISM_LARGE, facts)->words;
+
+	if (small == medium && medium == large)
+		snprintf(buffer, size, "%s", small);
+	else if (small == medium)
+		snprintf(buffer, size, "to 4 MiB %s, above %s", small, large);
+	else if (medium == large)
+		snprintf(buffer, size, "below 64 KiB %s, above %s", small, large);
+	else
+		snprintf(buffer, size, "below 64 KiB %s, to 4 MiB %s, above %s", small, medium,
+			large);
+	return buffer;
+}
