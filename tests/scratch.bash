@@ -42,6 +42,23 @@ make_disk() { # DIRECTORY SIZE [FSTYPE [MKFS-ARGUMENT...]]
 	rm -rf "$dir/lost+found"
 }
 
+# A file system of the test's own that shows BELOW (tests/tools/faultfs.c); remove_disks takes it down too.
+make_faultfs() { # DIRECTORY BELOW [OPTION,...]
+	mkdir -p "$1" "$2"
+	: >"$1.rules"
+	: >"$1.log"
+	faultfs ${3:+-o "$3"} --rules "$1.rules" --log "$1.log" "$2" "$1"
+}
+
+# What goes wrong from now on; without rules, nothing.
+set_faults() { # DIRECTORY RULE...
+	local dir=$1
+	shift
+	: >"$dir.log"
+	printf '%s\n' "$@" >"$dir.rules.new"
+	mv "$dir.rules.new" "$dir.rules"
+}
+
 disk_device() { # DIRECTORY
 	awk -v dir="$1" '$2 == dir { print $1 }' /proc/mounts
 }
