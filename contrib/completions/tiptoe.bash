@@ -15,7 +15,7 @@ _tiptoe()
 	COMPREPLY=()
 	case $prev in
 	--cache)
-		mapfile -t COMPREPLY < <(compgen -W 'leave keep drop' -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W 'leave keep drop direct' -- "$cur")
 		return
 		;;
 	--dirty-limit)

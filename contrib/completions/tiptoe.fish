@@ -38,7 +38,7 @@ complete -c tiptoe -s i -l itemize-changes -d 'one line per change, saying what 
 complete -c tiptoe -s h -l human-readable -d 'numbers in units of 1000'
 complete -c tiptoe -l stats -d 'counts at the end, with what was done to the page cache'
 complete -c tiptoe -l progress -d 'one line with rate, remaining time and files'
-complete -c tiptoe -l cache -xa 'leave keep drop' -d 'what becomes of cached pages'
+complete -c tiptoe -l cache -xa 'leave keep drop direct' -d 'what becomes of cached pages'
 complete -c tiptoe -l dirty-limit -xa '1M 8M 16M 48M' -d 'at most so many bytes not yet on disk'
 complete -c tiptoe -l verify-cache -d 'count the resident pages of everything touched at the end'
 complete -c tiptoe -l probe -xa '(__fish_complete_directories)' -d 'show what the kernel can do on the file system of DIR'

@@ -51,6 +51,7 @@ static const struct mechanism_row mechanism_rows[] = {
 	{READ,      ANY,            ASKABLE | CACHESTAT | DONTNEED, 0,      {TT_MECHANISM_BEHIND, "cachestat, trailing DONTNEED"}},
 	{READ,      ANY,            ASKABLE | DONTNEED,         0,          {TT_MECHANISM_BEHIND, "mincore, trailing DONTNEED"}},
 	{READ,      ANY,            DONTCACHE_READ,             0,          {TT_MECHANISM_UNCACHED, "RWF_DONTCACHE"}},
+	{READ,      ANY,            DIRECT_READ,                DIRTY,      {TT_MECHANISM_DIRECT, "O_DIRECT"}},
 	{READ,      ANY,            0,                          0,          {TT_MECHANISM_STAYS, "ordinary reads, pages stay"}},
 
 	{NEW,       ANY,            KEEP,                       0,          {TT_MECHANISM_ORDINARY, "ordinary writes"}},
@@ -94,6 +95,7 @@ unsigned tt_mechanism_facts(
 	const bool aligned = probe->direct.offset_bytes > 0;
 
 	return mechanism_if(mode == TT_CACHE_KEEP, KEEP)
+	       | mechanism_if(mode == TT_CACHE_DIRECT, DIRECT)
 	       | mechanism_if(method != TT_RESIDENCY_NONE, CACHE)
 	       | mechanism_if(method == TT_RESIDENCY_CACHESTAT && probe->cachestat != TT_PROBE_NO,
 		       CACHESTAT)

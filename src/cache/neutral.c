@@ -7,12 +7,14 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "cache/neutral_drop.h"
 #include "sys/fd.h"
 
 #define NEUTRAL_WINDOW_BYTES (UINT64_C(8) << 20)
+#define NEUTRAL_DIRECT_BYTES (UINT64_C(4) << 20) /* no request is longer */
 
 enum {
 	NEUTRAL_PAUSE_NS = 5000000, /* for read-ahead that is in flight to end */
@@ -67,31 +69,107 @@ static void neutral_look(struct tt_neutral_reader *reader, uint64_t number)
 }
 
 /* The mechanism for this file, as far as is known by now. */
-static enum tt_mechanism_kind neutral_choose(const struct tt_neutral_reader *reader)
+static enum tt_mechanism_kind neutral_choose(struct tt_neutral_reader *reader)
 {
-	unsigned facts =
-		tt_mechanism_facts(reader->mode, reader->fs->method, &(const struct tt_probe){0});
-
-	if (!reader->unknown)
-		facts |= TT_MECHANISM_IS_ASKABLE;
+	if (reader->unknown)
+		reader->facts &= ~(unsigned)TT_MECHANISM_IS_ASKABLE;
 	if (!reader->fs->dontcache_read)
-		facts &= ~(unsigned)TT_MECHANISM_HAS_DONTCACHE_READ;
+		reader->facts &= ~(unsigned)TT_MECHANISM_HAS_DONTCACHE_READ;
 	return tt_mechanism_choose(
-		TT_MECHANISM_READ, tt_mechanism_size_of(reader->size_bytes), facts)
+		TT_MECHANISM_READ, tt_mechanism_size_of(reader->size_bytes), reader->facts)
 		->kind;
+}
+
+/* Finds out whether O_DIRECT is possible, and whether it would flush what somebody writes. */
+static void neutral_ask_direct(struct tt_neutral_reader *reader)
+{
+	struct stat st;
+
+	if (reader->refusal) /* it was tried */
+		return;
+	tt_direct_ask(reader->fd, &reader->direct);
+	if (reader->direct.offset_bytes == 0)
+		tt_direct_guess(reader->fd, &reader->direct);
+	if (reader->direct.offset_bytes == 0)
+		return;
+	reader->fs->direct_seen = true;
+	reader->facts |= TT_MECHANISM_HAS_DIRECT_READ;
+	if (fstat(reader->fd, &st) < 0
+		|| tt_residency_may_be_dirty(reader->fd, reader->fs->method, &st, 0, 0))
+		reader->facts |= TT_MECHANISM_IS_DIRTY;
+}
+
+/* Uses O_DIRECT if the table says so, and else says why not if it was asked for. */
+static void neutral_enter_direct(struct tt_neutral_reader *reader)
+{
+	if (neutral_choose(reader) == TT_MECHANISM_DIRECT && tt_direct_set(reader->fd, true) == 0) {
+		reader->is_direct = true;
+		reader->stats->files_read_direct++;
+		return;
+	}
+	if (!(reader->facts & TT_MECHANISM_WANTS_DIRECT))
+		return;
+	if (!(reader->facts & TT_MECHANISM_HAS_CACHE))
+		reader->refusal = "it has no page cache of its own";
+	else if (!(reader->facts & TT_MECHANISM_HAS_DIRECT_READ))
+		reader->refusal = "it does not say how requests must be aligned";
+	else if (reader->facts & TT_MECHANISM_IS_DIRTY)
+		reader->refusal = "pages of it may be dirty, and would be flushed";
+	else
+		reader->refusal = "the kernel refuses it";
+}
+
+void tt_neutral_reader_leave_direct(struct tt_neutral_reader *reader, const char *why)
+{
+	if (!reader->is_direct)
+		return;
+	reader->is_direct = false;
+	reader->facts &= ~(unsigned)TT_MECHANISM_HAS_DIRECT_READ;
+	reader->refusal = why;
+	/* What is known about the segments ahead was found out all along: it serves from here on.
+	 */
+	(void)tt_direct_set(reader->fd, false);
+}
+
+/* Just before a read, since a segment is looked at long before. Only the pages of the request are
+ * flushed by it. */
+static void neutral_watch_dirty(struct tt_neutral_reader *reader, uint64_t offset)
+{
+	struct tt_residency count;
+
+	if (reader->is_direct && !reader->unknown && reader->fs->method == TT_RESIDENCY_CACHESTAT
+		&& tt_residency_count(
+			   reader->fd, reader->fs->method, offset, NEUTRAL_DIRECT_BYTES, &count)
+			   == 0
+		&& count.dirty_pages + count.writeback_pages > 0)
+		tt_neutral_reader_leave_direct(
+			reader, "pages of it have become dirty, and would be flushed");
 }
 
 int tt_neutral_reader_flags(const struct tt_neutral_reader *reader)
 {
-	return reader->active && reader->unknown ? TT_FD_DONTCACHE : 0;
+	return reader->active && reader->unknown && !reader->is_direct ? TT_FD_DONTCACHE : 0;
+}
+
+/* Nobody may look: what is to be done then, or nothing but to count it. */
+static void neutral_settle_unknown(struct tt_neutral_reader *reader)
+{
+	if (reader->is_direct || !reader->active)
+		return;
+	if (neutral_choose(reader) != TT_MECHANISM_STAYS)
+		return;
+	neutral_ask_direct(reader);
+	neutral_enter_direct(reader);
+	if (reader->is_direct)
+		return;
+	reader->active = false;
+	reader->stats->files_unknown++;
 }
 
 void tt_neutral_reader_refused(struct tt_neutral_reader *reader)
 {
 	reader->fs->dontcache_read = false;
-	if (reader->active)
-		reader->stats->files_unknown++;
-	reader->active = false;
+	neutral_settle_unknown(reader);
 }
 
 static bool neutral_bit(const struct tt_neutral_segment *segment, uint64_t page)
@@ -170,11 +248,20 @@ void tt_neutral_reader_begin(struct tt_neutral_reader *reader, int fd, uint64_t 
 	reader->size_bytes = size_bytes;
 	reader->looked_bytes = 0;
 	reader->dropped_bytes = 0;
+	reader->facts = TT_MECHANISM_IS_ASKABLE
+			| tt_mechanism_facts(mode, fs->method, &(const struct tt_probe){0});
 	reader->unknown = false;
 	reader->active = size_bytes > 0 && neutral_choose(reader) != TT_MECHANISM_ORDINARY;
 	reader->all_ours = true;
 	reader->left_pages = 0;
 	reader->passed_bytes = 0;
+	reader->is_direct = false;
+	reader->refusal = NULL;
+	if (mode == TT_CACHE_DIRECT && size_bytes > 0) {
+		if (reader->active)
+			neutral_ask_direct(reader);
+		neutral_enter_direct(reader);
+	}
 	tt_neutral_reader_ahead(reader, 0);
 }
 
@@ -195,24 +282,52 @@ void tt_neutral_reader_ahead(struct tt_neutral_reader *reader, uint64_t offset)
 		neutral_look(reader, reader->looked_bytes / TT_NEUTRAL_SEGMENT_BYTES);
 		reader->looked_bytes += TT_NEUTRAL_SEGMENT_BYTES;
 	}
-	if (reader->unknown && neutral_choose(reader) == TT_MECHANISM_STAYS) {
-		reader->active = false;
-		reader->stats->files_unknown++;
+	if (reader->unknown)
+		neutral_settle_unknown(reader);
+	neutral_watch_dirty(reader, offset);
+}
+
+/* The length is rounded up: behind the end there is nothing to come. */
+static ssize_t neutral_pread_direct(
+	struct tt_neutral_reader *reader, void *buffer, size_t size, uint64_t offset)
+{
+	const size_t align = reader->direct.offset_bytes;
+	const size_t rounded = (size + align - 1) / align * align;
+	struct stat st;
+
+	if (!tt_direct_fits(&reader->direct, buffer, offset, rounded)) {
+		/* Behind a short read, which there is at the end of the file only. */
+		if (fstat(reader->fd, &st) == 0 && offset >= (uint64_t)st.st_size)
+			return 0;
+		return -EINVAL;
 	}
+	tt_direct_touch(buffer, rounded);
+	ssize_t got = tt_fd_pread(reader->fd, buffer, rounded, offset, 0);
+
+	return got > (ssize_t)size ? (ssize_t)size : got;
 }
 
 ssize_t tt_neutral_reader_pread(
 	struct tt_neutral_reader *reader, void *buffer, size_t size, uint64_t offset)
 {
 	tt_neutral_reader_ahead(reader, offset);
-	int flags = tt_neutral_reader_flags(reader);
-	ssize_t got = tt_fd_pread(reader->fd, buffer, size, offset, flags);
+	if (!reader->is_direct) {
+		int flags = tt_neutral_reader_flags(reader);
+		ssize_t got = tt_fd_pread(reader->fd, buffer, size, offset, flags);
 
-	if (got == -EOPNOTSUPP && flags != 0) {
+		if (got != -EOPNOTSUPP || flags == 0)
+			return got;
 		tt_neutral_reader_refused(reader);
-		got = tt_fd_pread(reader->fd, buffer, size, offset, 0);
 	}
-	return got;
+	if (reader->is_direct) {
+		ssize_t got = neutral_pread_direct(reader, buffer, size, offset);
+
+		if (got != -EINVAL)
+			return got;
+		tt_neutral_reader_leave_direct(reader, "a request could not be aligned");
+		tt_neutral_reader_ahead(reader, offset);
+	}
+	return tt_fd_pread(reader->fd, buffer, size, offset, 0);
 }
 
 void tt_neutral_reader_passed(struct tt_neutral_reader *reader, uint64_t offset)
@@ -244,6 +359,9 @@ static void neutral_drop_ahead(struct tt_neutral_reader *reader, uint64_t end)
 
 void tt_neutral_reader_end(struct tt_neutral_reader *reader)
 {
+	if (reader->is_direct)
+		(void)tt_direct_set(reader->fd, false);
+	reader->is_direct = false;
 	if (!reader->active || reader->unknown)
 		return;
 	/* Up to the page that holds the last byte, not to wherever the end is by now: what was

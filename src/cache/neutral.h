@@ -12,7 +12,12 @@
  * Found nothing: all of it is dropped. Found everything: left alone. Found some: a bit per page,
  *and each run of pages that was absent is dropped. Dirty or writeback pages in a range: somebody is
  *writing there, DONTNEED would flush his data: the range is cut smaller and smaller and only clean
- *parts go. May not know: read with RWF_DONTCACHE where the file system has it, else leave.
+ *parts go. May not know: read with RWF_DONTCACHE where the file system has it, else with O_DIRECT,
+ *else leave.
+ *
+ * O_DIRECT reads bring nothing in and leave what is there. But they flush dirty pages of their
+ *range (mm/filemap.c, kiocb_write_and_wait), so the reader goes on the ordinary way where there are
+ *some.
  *
  * Windows end at folio edges: DONTNEED skips a folio that reaches past the range (mm/filemap.c,
  *find_lock_entries, Linux 5.12 and later), so a cut folio would stay.
@@ -39,18 +44,20 @@ struct tt_neutral_fs {
 	enum tt_residency_method method;
 	_Atomic bool dontcache_read; /* RWF_DONTCACHE is worth trying; cleared by the reader that
 					was refused */
+	_Atomic bool direct_seen;    /* O_DIRECT was possible for some file here */
 };
 
 /* Counted per thread and added up at the end of the run. Pages. */
 struct tt_neutral_stats {
 	uint64_t found_resident; /* before we came */
 	uint64_t dropped;
-	uint64_t not_dropped;    /* would not go when asked: mapped, or dirty */
-	uint64_t left;           /* resident because of us after the last drop of their file */
-	uint64_t kept_hot;       /* of replaced files, kept on purpose */
-	uint64_t files_unknown;  /* this user may not know, and the file system has no RWF_DONTCACHE
-				  */
-	uint64_t failed_drop_ns; /* time spent in drops that left pages */
+	uint64_t not_dropped;   /* would not go when asked: mapped, or dirty */
+	uint64_t left;          /* resident because of us after the last drop of their file */
+	uint64_t kept_hot;      /* of replaced files, kept on purpose */
+	uint64_t files_unknown; /* this user may not know, and the file system has no RWF_DONTCACHE
+				 */
+	uint64_t files_read_direct, files_written_direct; /* with O_DIRECT, wholly or in part */
+	uint64_t failed_drop_ns;                          /* time spent in drops that left pages */
 	uint64_t start_ns; /* of the run, CLOCK_MONOTONIC: dropping what will not go may cost at
 			      most 5 % of it */
 };
@@ -80,10 +87,15 @@ struct tt_neutral_reader {
 	uint64_t looked_bytes;  /* segments below this offset have been looked at */
 	uint64_t dropped_bytes; /* everything below is done with */
 	uint64_t passed_bytes;  /* everything below has been read */
+	unsigned facts;         /* TT_MECHANISM_*, as far as is known by now */
 	bool active;            /* false: nothing to do for this file */
 	bool unknown;
-	bool all_ours;       /* nothing was found in any segment so far */
-	uint64_t left_pages; /* of ours, that would not go so far */
+	bool is_direct;          /* O_DIRECT is on: see tt_neutral_reader_leave_direct() */
+	struct tt_direct direct; /* its alignment */
+	const char *refusal;     /* why O_DIRECT was wanted and was not used, or not to the end; or
+				    NULL */
+	bool all_ours;           /* nothing was found in any segment so far */
+	uint64_t left_pages;     /* of ours, that would not go so far */
 	struct tt_neutral_segment segments[3];
 };
 
@@ -101,8 +113,14 @@ int tt_neutral_reader_flags(const struct tt_neutral_reader *reader);
  */
 void tt_neutral_reader_refused(struct tt_neutral_reader *reader);
 
-/* Reads like pread(2), with the looks and flags that the file asks for. Returns bytes or a negative
- * errno. */
+/* While reader->is_direct, whoever reads by himself aligns buffer, offset and length to
+ * reader->direct. He calls this when that is not possible (-EINVAL from the kernel included), and
+ * reads on the ordinary way. `why` is for people, constant. */
+void tt_neutral_reader_leave_direct(struct tt_neutral_reader *reader, const char *why);
+
+/* Reads like pread(2), with the looks and flags that the file asks for. If `buffer` is aligned to
+ * 4 KiB there must be room for `size` rounded up to 64 KiB, for O_DIRECT. Returns bytes or a
+ * negative errno. */
 ssize_t tt_neutral_reader_pread(
 	struct tt_neutral_reader *reader, void *buffer, size_t size, uint64_t offset);
 

@@ -7,9 +7,10 @@
 #include <stdint.h>
 
 enum tt_cache_mode {
-	TT_CACHE_LEAVE, /* leave as found (default) */
-	TT_CACHE_DROP,  /* drop everything that is touched, hot or not */
-	TT_CACHE_KEEP,  /* ordinary buffered copying, no pacing */
+	TT_CACHE_LEAVE,  /* leave as found (default) */
+	TT_CACHE_DROP,   /* drop everything that is touched, hot or not */
+	TT_CACHE_KEEP,   /* ordinary buffered copying, no pacing */
+	TT_CACHE_DIRECT, /* leave as found, with O_DIRECT wherever it is possible */
 };
 
 struct tt_cache_policy {

@@ -62,7 +62,8 @@ static enum tt_exit options_set_cache(
 	static const struct {
 		const char *name;
 		enum tt_cache_mode mode;
-	} modes[] = {{"leave", TT_CACHE_LEAVE}, {"keep", TT_CACHE_KEEP}, {"drop", TT_CACHE_DROP}};
+	} modes[] = {{"leave", TT_CACHE_LEAVE}, {"keep", TT_CACHE_KEEP}, {"drop", TT_CACHE_DROP},
+		{"direct", TT_CACHE_DIRECT}};
 
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(use->value, modes[i].name) == 0) {
@@ -71,7 +72,7 @@ static enum tt_exit options_set_cache(
 		}
 	}
 	return options_fail(message, TT_EXIT_USAGE,
-		"%s=%s is no policy: it takes leave, keep or drop", use->typed, use->value);
+		"%s=%s is no policy: it takes leave, keep, drop or direct", use->typed, use->value);
 }
 
 static enum tt_exit options_set_size(uint64_t *size, const struct options_use *use, char *message)

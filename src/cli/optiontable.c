@@ -77,7 +77,7 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	{"stats", 0, NULL, FLAG, AT(stats), OUTPUT, "counts at the end, with what was done to the page cache", "0.1", false},
 	{"progress", 0, NULL, FLAG, AT(progress), OUTPUT, "one line with rate, remaining time and files", "0.1", true},
 
-	{"cache", 0, "POLICY", MODE, AT(engine.cache.mode), CACHE, "what becomes of cached pages: leave (as found, default), keep (do nothing about them), drop (everything touched goes)", "0.1", false},
+	{"cache", 0, "POLICY", MODE, AT(engine.cache.mode), CACHE, "what becomes of cached pages: leave (as found, default), keep (do nothing about them), drop (everything touched goes), direct (leave, with O_DIRECT where possible)", "0.1", false},
 	{"dirty-limit", 0, "SIZE", SIZE, AT(engine.cache.dirty_limit_bytes), CACHE, "at most so many bytes not yet on disk (default 48M, less in a small memory cgroup)", "0.1", false},
 	{"verify-cache", 0, NULL, FLAG, AT(engine.verify_cache), CACHE, "count the resident pages of both trees at the end", "0.1", false},
 	{"probe", 0, "DIR", TEXT, AT(probe_dir), CACHE, "show what the kernel can do on the file system of DIR; copies nothing", "0.1", false},

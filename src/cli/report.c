@@ -622,6 +622,9 @@ static void report_put_ours(struct tt_report *report, const struct tt_engine_sta
 	report_put_number(report, "Pages that would not go", s->pages_not_dropped, plain, "");
 	report_put_number(report, "Pages left because of us", s->pages_left, plain, "");
 	report_put_number(report, "Pages kept hot in replaced files", s->pages_kept_hot, plain, "");
+	report_put_number(report, "Files read with O_DIRECT", s->files_read_direct, plain, "");
+	report_put_number(
+		report, "Files written with O_DIRECT", s->files_written_direct, plain, "");
 	report_put_number(report, "Files of unknown residency", s->files_unknown, plain, "");
 	report_put_number(report, "Peak dirty bytes", s->peak_dirty_bytes, level, " bytes");
 	report_print(report, "Time waited for the pacer: %.3f seconds\n",

@@ -15,6 +15,8 @@
 
 /* From here on the ring pays for itself (see man/tiptoe-internals.7). */
 #define COPY_STREAM_BYTES (UINT64_C(8) << 20)
+/* O_DIRECT has no read-ahead: what is more than a buffer waits in the ring. */
+#define COPY_DIRECT_BYTES (TT_COPY_BUFFER_BYTES + 1)
 #define COPY_BLOCK_BYTES  4096
 
 void tt_copy_worker_deinit(struct tt_copy_worker *worker)
@@ -32,12 +34,45 @@ static bool copy_is_zero(const void *block, size_t bytes)
 	return bytes > 0 && from[0] == 0 && memcmp(from, from + 1, bytes - 1) == 0;
 }
 
+/* Writes the aligned part of [offset, offset + bytes) with O_DIRECT. Returns how much that was; 0:
+ * the rest goes the ordinary way; or a negative errno. */
+static int64_t copy_write_direct(
+	struct tt_writer *writer, const char *from, uint64_t bytes, uint64_t offset)
+{
+	if (!writer->is_direct)
+		return 0;
+	uint64_t part = bytes & ~(uint64_t)(writer->direct.offset_bytes - 1);
+	int r = part > 0 && tt_direct_fits(&writer->direct, from, offset, part)
+			? tt_fd_pwrite_all(writer->fd, from, part, offset, 0)
+			: -EINVAL;
+
+	if (r == -EINVAL) {
+		tt_writer_leave_direct(writer);
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	tt_writer_wrote_direct(writer, offset, part);
+	return (int64_t)part;
+}
+
 static int copy_write(const struct tt_copy_request *request, const char *from, uint64_t bytes,
 	uint64_t offset, struct tt_copy_result *result)
 {
 	struct tt_writer *writer = request->writer;
 
 	while (bytes > 0) {
+		int64_t direct = copy_write_direct(writer, from, bytes, offset);
+
+		if (direct < 0)
+			return (int)direct;
+		if (direct > 0) {
+			result->literal_bytes += (uint64_t)direct;
+			from += direct;
+			offset += (uint64_t)direct;
+			bytes -= (uint64_t)direct;
+			continue;
+		}
 		uint64_t most = tt_writer_most_bytes(writer);
 		uint64_t piece = bytes < most ? bytes : most;
 
@@ -153,7 +188,9 @@ static int copy_data(struct tt_copy_worker *worker, const struct tt_copy_request
 {
 	bool dontcache = tt_neutral_reader_flags(request->reader) != 0
 			 && request->size_bytes > TT_COPY_BUFFER_BYTES;
-	bool large = request->size_bytes >= COPY_STREAM_BYTES && !request->sparse;
+	bool direct = request->reader->is_direct || request->writer->is_direct;
+	bool large = !request->sparse
+		     && request->size_bytes >= (direct ? COPY_DIRECT_BYTES : COPY_STREAM_BYTES);
 	void *pooled = dontcache || large ? tt_pool_take(worker->pool, dontcache) : NULL;
 	int r;
 
@@ -185,8 +222,11 @@ int tt_copy_content(struct tt_copy_worker *worker, const struct tt_copy_request 
 
 	if (r < 0)
 		return r;
-	/* A hole at the end is a length, not a write. */
-	if ((request->holes || request->sparse) && ret_result->size_bytes > 0
+	/* A hole at the end is a length, not a write; and O_DIRECT began with the length that was
+	 * told. */
+	bool is_long = request->writer->was_direct && ret_result->size_bytes != request->size_bytes;
+
+	if ((((request->holes || request->sparse) && ret_result->size_bytes > 0) || is_long)
 		&& ftruncate(request->writer->fd, (off_t)ret_result->size_bytes) < 0) {
 		ret_result->failed = TT_COPY_WRITING;
 		return -errno;

@@ -15,9 +15,13 @@
 
 enum {
 	STREAM_CHUNKS = 4,
-	STREAM_MOST_WRITES = 2
+	STREAM_MOST_WRITES = 2,
+	/* O_DIRECT has neither read-ahead nor writeback: the queue is ours to fill. */
+	STREAM_DIRECT_CHUNKS = 8,
+	STREAM_DIRECT_WRITES = 4,
+	STREAM_MOST_CHUNKS = 8,
+	STREAM_ALIGN_BYTES = 65536, /* the most that O_DIRECT may ask for, see sys/direct.c */
 };
-#define STREAM_CHUNK_BYTES (TT_POOL_BUFFER_BYTES / STREAM_CHUNKS)
 
 enum stream_state {
 	STREAM_FREE,
@@ -31,23 +35,28 @@ struct stream_chunk {
 	enum stream_state state;
 	char *data;
 	uint64_t offset, bytes; /* what it is for */
-	uint64_t done_bytes;    /* of the present request */
+	uint64_t done_bytes;    /* of reading or of writing */
+	uint64_t asked_bytes;   /* the present request begins so far behind `offset` */
+	uint64_t number;        /* count of chunks before it */
+	bool direct;            /* the present request is for O_DIRECT */
 };
 
 struct tt_stream {
 	struct tt_ring *ring;
-	struct stream_chunk chunks[STREAM_CHUNKS];
+	struct stream_chunk chunks[STREAM_MOST_CHUNKS];
 	/* of the present file */
 	const struct tt_copy_request *request;
 	struct tt_copy_worker *worker;
 	struct tt_copy_result *result;
 	struct tt_extents extents;
+	unsigned chunk_count, most_writes;
 	uint64_t chunk_bytes;             /* less than a chunk holds if the budget is small */
 	uint64_t held_offset, held_bytes; /* the piece to be read next, 0 bytes: not known yet */
 	uint64_t next_read, next_write, oldest; /* counts of chunks */
 	unsigned writes;                        /* in flight */
 	bool no_more;                           /* nothing left to read */
 	bool ended_early;                       /* the source is shorter than was said */
+	bool undirect; /* a chunk cannot be written with O_DIRECT: when none is in flight */
 	int error;
 };
 
@@ -61,8 +70,9 @@ void tt_stream_free(struct tt_stream *stream)
 
 static int stream_new(struct tt_copy_worker *worker)
 {
-	const struct tt_ring_config config = {
-		.depth = 2 * STREAM_CHUNKS, .workers = STREAM_CHUNKS, .no_uring = worker->no_uring};
+	const struct tt_ring_config config = {.depth = 2 * STREAM_MOST_CHUNKS,
+		.workers = STREAM_MOST_CHUNKS,
+		.no_uring = worker->no_uring};
 	struct tt_stream *stream = calloc(1, sizeof *stream);
 
 	if (!stream)
@@ -86,16 +96,47 @@ static void stream_fail(struct tt_stream *stream, int error, enum tt_copy_side s
 	stream->no_more = true;
 }
 
+static struct stream_chunk *stream_chunk(struct tt_stream *stream, uint64_t number)
+{
+	return &stream->chunks[number % stream->chunk_count];
+}
+
+/* Of a read with O_DIRECT the beginning and the end are moved outwards to where they are allowed:
+ * a chunk has room for that. */
+static uint64_t stream_align_read(struct tt_stream *stream, struct stream_chunk *chunk)
+{
+	struct tt_neutral_reader *reader = stream->request->reader;
+	uint64_t end = chunk->bytes;
+
+	chunk->direct = reader->is_direct;
+	if (reader->is_direct) {
+		const uint64_t align = reader->direct.offset_bytes;
+
+		chunk->asked_bytes = chunk->done_bytes / align * align;
+		end = (chunk->bytes + align - 1) / align * align;
+		if (chunk->offset % align != 0) {
+			tt_neutral_reader_leave_direct(reader, "a piece of it is not aligned");
+			return stream_align_read(stream, chunk);
+		}
+		tt_direct_touch(chunk->data + chunk->asked_bytes, end - chunk->asked_bytes);
+	}
+	return end - chunk->asked_bytes;
+}
+
 static void stream_submit(struct tt_stream *stream, struct stream_chunk *chunk)
 {
 	bool reading = chunk->state == STREAM_READING;
+
+	chunk->asked_bytes = chunk->done_bytes;
+	uint64_t length =
+		reading ? stream_align_read(stream, chunk) : chunk->bytes - chunk->done_bytes;
 	struct tt_ring_request ring_request = {
 		.op = reading ? TT_RING_READ : TT_RING_WRITE,
 		.fd = reading ? stream->request->from_fd : stream->request->writer->fd,
 		.flags = reading ? 0 : stream->request->writer->rwf_flags,
-		.buffer = chunk->data + chunk->done_bytes,
-		.offset = chunk->offset + chunk->done_bytes,
-		.length = chunk->bytes - chunk->done_bytes,
+		.buffer = chunk->data + chunk->asked_bytes,
+		.offset = chunk->offset + chunk->asked_bytes,
+		.length = length,
 		.token = chunk,
 	};
 	int r = tt_ring_submit(stream->ring, &ring_request);
@@ -109,7 +150,8 @@ static void stream_submit(struct tt_stream *stream, struct stream_chunk *chunk)
  * the end, -EAGAIN to wait, or another negative errno. */
 static int stream_next_piece(struct tt_stream *stream, struct stream_chunk *chunk)
 {
-	const struct stream_chunk *oldest = &stream->chunks[stream->oldest % STREAM_CHUNKS];
+	const struct stream_chunk *oldest = stream_chunk(stream, stream->oldest);
+	const struct tt_writer *writer = stream->request->writer;
 
 	if (stream->held_bytes == 0) {
 		int r = tt_extents_next(&stream->extents, stream->chunk_bytes, &stream->held_offset,
@@ -123,14 +165,18 @@ static int stream_next_piece(struct tt_stream *stream, struct stream_chunk *chun
 		return -EAGAIN;
 	chunk->offset = stream->held_offset;
 	chunk->bytes = stream->held_bytes;
-	stream->held_bytes = 0;
+	/* The tail that O_DIRECT cannot write is a piece of its own. */
+	if (writer->is_direct && chunk->bytes > writer->direct.offset_bytes)
+		chunk->bytes -= chunk->bytes % writer->direct.offset_bytes;
+	stream->held_offset += chunk->bytes;
+	stream->held_bytes -= chunk->bytes;
 	return 1;
 }
 
 static void stream_start_reads(struct tt_stream *stream)
 {
-	while (!stream->no_more && stream->next_read - stream->oldest < STREAM_CHUNKS) {
-		struct stream_chunk *chunk = &stream->chunks[stream->next_read % STREAM_CHUNKS];
+	while (!stream->no_more && stream->next_read - stream->oldest < stream->chunk_count) {
+		struct stream_chunk *chunk = stream_chunk(stream, stream->next_read);
 
 		if (atomic_load_explicit(stream->worker->stop, memory_order_relaxed)) {
 			stream_fail(stream, -ECANCELED, TT_COPY_READING);
@@ -149,35 +195,56 @@ static void stream_start_reads(struct tt_stream *stream)
 		tt_neutral_reader_ahead(stream->request->reader, chunk->offset);
 		chunk->state = STREAM_READING;
 		chunk->done_bytes = 0;
-		stream->next_read++;
+		chunk->number = stream->next_read++;
 		stream_submit(stream, chunk);
 	}
 }
 
+/* Whether the chunk may be written now, the way the writer is. */
+static bool stream_may_write(struct tt_stream *stream, struct stream_chunk *chunk)
+{
+	struct tt_writer *writer = stream->request->writer;
+
+	if (writer->is_direct
+		&& (stream->undirect
+			|| !tt_direct_fits(
+				&writer->direct, chunk->data, chunk->offset, chunk->bytes))) {
+		if (stream->writes > 0)
+			return false;
+		tt_writer_leave_direct(writer);
+	}
+	chunk->direct = writer->is_direct;
+	/* Asleep only when everything charged so far has been written and handed over. */
+	if (!tt_writer_try_charge(writer, chunk->bytes)) {
+		if (stream->writes > 0)
+			return false;
+		tt_writer_charge(writer, chunk->bytes);
+	}
+	return true;
+}
+
 static void stream_start_writes(struct tt_stream *stream)
 {
-	while (stream->error == 0 && stream->next_write < stream->next_read
-		&& stream->writes < STREAM_MOST_WRITES) {
-		struct stream_chunk *chunk = &stream->chunks[stream->next_write % STREAM_CHUNKS];
+	for (; stream->error == 0 && stream->next_write < stream->next_read
+		&& stream->writes < stream->most_writes;
+		stream->next_write++) {
+		struct stream_chunk *chunk = stream_chunk(stream, stream->next_write);
 
+		/* Behind one that was refused there may be others that were not. */
+		if (chunk->state == STREAM_WRITING || chunk->state == STREAM_WRITTEN)
+			continue;
 		if (chunk->state != STREAM_FILLED)
 			return;
-		if (chunk->bytes > 0) {
-			/* Asleep only when everything charged so far has been written and handed
-			 * over. */
-			if (!tt_writer_try_charge(stream->request->writer, chunk->bytes)) {
-				if (stream->writes > 0)
-					return;
-				tt_writer_charge(stream->request->writer, chunk->bytes);
-			}
-			chunk->state = STREAM_WRITING;
-			chunk->done_bytes = 0;
-			stream->writes++;
-			stream_submit(stream, chunk);
-		} else {
+		if (chunk->bytes == 0) {
 			chunk->state = STREAM_WRITTEN;
+			continue;
 		}
-		stream->next_write++;
+		if (!stream_may_write(stream, chunk))
+			return;
+		chunk->state = STREAM_WRITING;
+		chunk->done_bytes = 0;
+		stream->writes++;
+		stream_submit(stream, chunk);
 	}
 }
 
@@ -185,13 +252,18 @@ static void stream_start_writes(struct tt_stream *stream)
 static void stream_retire(struct tt_stream *stream)
 {
 	while (stream->oldest < stream->next_read) {
-		struct stream_chunk *chunk = &stream->chunks[stream->oldest % STREAM_CHUNKS];
+		struct stream_chunk *chunk = stream_chunk(stream, stream->oldest);
 		bool abandoned = stream->error != 0 && chunk->state == STREAM_FILLED;
 
 		if (chunk->state != STREAM_WRITTEN && !abandoned)
 			return;
 		if (chunk->state == STREAM_WRITTEN && chunk->bytes > 0) {
-			tt_writer_wrote(stream->request->writer, chunk->offset, chunk->bytes);
+			if (chunk->direct)
+				tt_writer_wrote_direct(
+					stream->request->writer, chunk->offset, chunk->bytes);
+			else
+				tt_writer_wrote(
+					stream->request->writer, chunk->offset, chunk->bytes);
 			stream->result->size_bytes = chunk->offset + chunk->bytes;
 			stream->result->literal_bytes += chunk->bytes;
 			atomic_fetch_add_explicit(
@@ -206,26 +278,61 @@ static void stream_retire(struct tt_stream *stream)
 	}
 }
 
+/* O_DIRECT was refused: once more, the ordinary way. A write goes back to those that wait, since
+ * it has to be charged now. Returns whether it was that. */
+static bool stream_refused(struct tt_stream *stream, struct stream_chunk *chunk, int64_t result)
+{
+	if (!chunk->direct || result != -EINVAL)
+		return false;
+	if (chunk->state == STREAM_READING) {
+		tt_neutral_reader_leave_direct(
+			stream->request->reader, "the kernel refuses to read it so");
+		stream_submit(stream, chunk);
+		return true;
+	}
+	stream->undirect = true;
+	stream->writes--;
+	chunk->state = STREAM_FILLED;
+	if (stream->next_write > chunk->number)
+		stream->next_write = chunk->number;
+	return true;
+}
+
+/* Counts what a request has done. With O_DIRECT it may have begun before and ended behind what is
+ * wanted. Returns whether that was anything. */
+static bool stream_progress(struct stream_chunk *chunk, int64_t result)
+{
+	uint64_t done = chunk->asked_bytes + (uint64_t)result;
+
+	if (done > chunk->bytes)
+		done = chunk->bytes;
+	if (done <= chunk->done_bytes)
+		return false;
+	chunk->done_bytes = done;
+	return true;
+}
+
 static void stream_complete(struct tt_stream *stream, const struct tt_ring_completion *completion)
 {
 	struct stream_chunk *chunk = completion->token;
 	bool reading = chunk->state == STREAM_READING;
-	enum stream_state next = reading ? STREAM_FILLED : STREAM_WRITTEN;
 
+	if (stream_refused(stream, chunk, completion->result))
+		return;
 	if (completion->result < 0 && completion->result != -EINTR
 		&& completion->result != -EAGAIN) {
 		stream_fail(stream, (int)completion->result,
 			reading ? TT_COPY_READING : TT_COPY_WRITING);
 		chunk->bytes = chunk->done_bytes;
-	} else if (completion->result == 0 && reading) {
-		/* The source ends early: what was read is the rest. */
-		chunk->bytes = chunk->done_bytes;
-		stream->no_more = true;
-		stream->ended_early = true;
-	} else if (completion->result == 0) {
-		stream_fail(stream, -EIO, TT_COPY_WRITING);
-	} else if (completion->result > 0) {
-		chunk->done_bytes += (uint64_t)completion->result;
+	} else if (completion->result >= 0 && !stream_progress(chunk, completion->result)) {
+		if (reading) {
+			/* The source ends early: what was read is the rest. */
+			chunk->bytes = chunk->done_bytes;
+			stream->no_more = true;
+			stream->ended_early = true;
+		} else {
+			stream_fail(stream, -EIO, TT_COPY_WRITING);
+		}
 	}
 	if (chunk->done_bytes < chunk->bytes && stream->error == 0) {
 		stream_submit(stream, chunk);
@@ -233,7 +340,26 @@ static void stream_complete(struct tt_stream *stream, const struct tt_ring_compl
 	}
 	if (!reading)
 		stream->writes--;
-	chunk->state = next;
+	chunk->state = reading ? STREAM_FILLED : STREAM_WRITTEN;
+}
+
+/* Shares the buffer out. */
+static void stream_lay_out(struct tt_stream *stream, char *buffer)
+{
+	const struct tt_copy_request *request = stream->request;
+	const bool direct = request->reader->is_direct || request->writer->is_direct;
+	const uint64_t most = tt_writer_most_bytes(request->writer);
+
+	stream->chunk_count = direct ? STREAM_DIRECT_CHUNKS : STREAM_CHUNKS;
+	stream->most_writes =
+		request->writer->is_direct ? STREAM_DIRECT_WRITES : STREAM_MOST_WRITES;
+	stream->chunk_bytes = TT_POOL_BUFFER_BYTES / stream->chunk_count;
+	for (unsigned i = 0; i < stream->chunk_count; i++)
+		stream->chunks[i].data = buffer + i * stream->chunk_bytes;
+	if (stream->chunk_bytes > most)
+		stream->chunk_bytes = most;
+	if (direct && stream->chunk_bytes > STREAM_ALIGN_BYTES)
+		stream->chunk_bytes -= stream->chunk_bytes % STREAM_ALIGN_BYTES;
 }
 
 int tt_stream_copy(struct tt_copy_worker *worker, const struct tt_copy_request *request,
@@ -249,11 +375,7 @@ int tt_stream_copy(struct tt_copy_worker *worker, const struct tt_copy_request *
 
 	*stream = (struct tt_stream){
 		.ring = ring, .request = request, .worker = worker, .result = ret_result};
-	for (unsigned i = 0; i < STREAM_CHUNKS; i++)
-		stream->chunks[i].data = (char *)buffer + (size_t)i * STREAM_CHUNK_BYTES;
-	stream->chunk_bytes = tt_writer_most_bytes(request->writer) < STREAM_CHUNK_BYTES
-				      ? tt_writer_most_bytes(request->writer)
-				      : STREAM_CHUNK_BYTES;
+	stream_lay_out(stream, buffer);
 	tt_extents_init(&stream->extents, request->from_fd, request->size_bytes, request->holes);
 	for (;;) {
 		stream_start_reads(stream);

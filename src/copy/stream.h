@@ -5,9 +5,9 @@
  *
  *	free -> reading -> filled -> writing -> free
  *
- * Four chunks of 1 MiB; reads are started in order as chunks come free, writes are started in order
- *as chunks are filled, at most two at a time (the kernel writes one inode one request after the
- *other anyway). What has been written goes to the writer in order.
+ * Four chunks of 1 MiB (eight of 512 KiB with O_DIRECT); reads are started in order as chunks come
+ *free, writes are started in order as chunks are filled, at most two at a time (the kernel writes
+ *one inode one request after the other anyway). What has been written goes to the writer in order.
  */
 #pragma once
 

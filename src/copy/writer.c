@@ -6,6 +6,8 @@
 #include "copy/writer.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <unistd.h>
 
 #include "cache/pacer.h"
 
@@ -71,9 +73,44 @@ void tt_writer_begin(struct tt_writer *writer, int fd, uint64_t size_bytes, stru
 	}
 }
 
+int tt_writer_begin_direct(struct tt_writer *writer, int fd, uint64_t size_bytes,
+	struct tt_pacer *pacer, struct tt_pacer_file *file, const struct tt_writer_hooks *hooks)
+{
+	struct tt_direct direct;
+
+	tt_direct_ask(fd, &direct);
+	if (direct.offset_bytes == 0)
+		return -EOPNOTSUPP;
+	int r = tt_direct_set(fd, true);
+
+	if (r < 0)
+		return r;
+	if (ftruncate(fd, (off_t)size_bytes) < 0) {
+		r = -errno;
+		(void)tt_direct_set(fd, false);
+		return r;
+	}
+	*writer = (struct tt_writer){.fd = fd,
+		.pacer = pacer,
+		.file = file,
+		.hooks = hooks,
+		.is_direct = true,
+		.was_direct = true,
+		.direct = direct};
+	return 0;
+}
+
+void tt_writer_leave_direct(struct tt_writer *writer)
+{
+	if (!writer->is_direct)
+		return;
+	writer->is_direct = false;
+	(void)tt_direct_set(writer->fd, false);
+}
+
 bool tt_writer_try_charge(struct tt_writer *writer, uint64_t bytes)
 {
-	if (!writer->pacer || writer->whole)
+	if (!writer->pacer || writer->whole || writer->is_direct)
 		return true;
 	if (!tt_pacer_try_charge(writer->pacer, bytes))
 		return false;
@@ -106,8 +143,16 @@ void tt_writer_wrote(struct tt_writer *writer, uint64_t offset, uint64_t bytes)
 		writer_hand_over(writer);
 }
 
+void tt_writer_wrote_direct(struct tt_writer *writer, uint64_t offset, uint64_t bytes)
+{
+	if (writer->pacer)
+		writer_hand_over(writer);
+	writer->window_start_bytes = writer->written_bytes = offset + bytes;
+}
+
 void tt_writer_end(struct tt_writer *writer)
 {
+	tt_writer_leave_direct(writer);
 	if (!writer->pacer || writer->whole)
 		return;
 	writer_hand_over(writer);

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sys/direct.h"
+
 struct tt_pacer;
 struct tt_pacer_file;
 
@@ -24,8 +26,11 @@ struct tt_writer {
 	struct tt_pacer *pacer;     /* NULL: not paced */
 	struct tt_pacer_file *file; /* with pacer */
 	const struct tt_writer_hooks *hooks;
-	int rwf_flags; /* RWF_DONTCACHE or 0 */
-	bool whole;    /* small file: charged once, goes with its batch, no windows */
+	int rwf_flags;           /* RWF_DONTCACHE or 0 */
+	bool is_direct;          /* O_DIRECT is on; nothing is charged meanwhile */
+	bool was_direct;         /* ... or has been: the file may be longer than what was written */
+	struct tt_direct direct; /* alignment then */
+	bool whole;              /* small file: charged once, goes with its batch, no windows */
 	uint64_t window_start_bytes;
 	uint64_t written_bytes; /* end of what has been written in order */
 	uint64_t charged_bytes; /* of the present window, a little ahead of what is written */
@@ -37,6 +42,20 @@ bool tt_writer_is_whole(const struct tt_pacer *pacer, uint64_t size_bytes);
 /* Begins a file. Small files are charged here: may sleep. */
 void tt_writer_begin(struct tt_writer *writer, int fd, uint64_t size_bytes, struct tt_pacer *pacer,
 	struct tt_pacer_file *file, const struct tt_writer_hooks *hooks, int rwf_flags);
+
+/* The same with O_DIRECT: nothing becomes dirty, so nothing is charged until
+ * tt_writer_leave_direct(). The file gets its length at once: writes beyond the end would wait for
+ * each other. Not for a file of which somebody has pages: they would go. Returns 0, or a negative
+ * errno (-EOPNOTSUPP: this file cannot): nothing has begun then. */
+int tt_writer_begin_direct(struct tt_writer *writer, int fd, uint64_t size_bytes,
+	struct tt_pacer *pacer, struct tt_pacer_file *file, const struct tt_writer_hooks *hooks);
+
+/* From here on the ordinary way: the tail of a file, or what cannot be aligned. With no write in
+ * flight. */
+void tt_writer_leave_direct(struct tt_writer *writer);
+
+/* [offset, offset + bytes) has been written with O_DIRECT, in order of offsets. */
+void tt_writer_wrote_direct(struct tt_writer *writer, uint64_t offset, uint64_t bytes);
 
 /* Whether a charge for `bytes` more (at most 4 MiB, at most an eighth of the budget) is there
  * without sleeping; it is taken then. */

@@ -39,8 +39,9 @@ struct file_copy {
 	const struct tt_task *task;
 	const char *name; /* at the destination */
 	int from_fd;
-	struct stat before; /* of the source, before the first read */
-	struct stat made;   /* of the temporary */
+	struct stat before;               /* of the source, before the first read */
+	struct stat made;                 /* of the temporary */
+	enum tt_mechanism_kind mechanism; /* of writing; with a pacer */
 	unsigned tries;
 	bool last_try;
 };
@@ -82,7 +83,9 @@ static void file_look_at_old(struct file_copy *copy, struct tt_arrival *arrival)
 	struct tt_worker *worker = copy->worker;
 	struct stat st;
 
-	if (!copy->dir->to || worker->engine->policy.cache.mode != TT_CACHE_LEAVE
+	const enum tt_cache_mode mode = worker->engine->policy.cache.mode;
+
+	if (!copy->dir->to || (mode != TT_CACHE_LEAVE && mode != TT_CACHE_DIRECT)
 		|| !copy->task->action.exists)
 		return;
 	TT_FD_AUTO fd = tt_fd_open_read(copy->dir->destination_fd, copy->name);
@@ -93,7 +96,7 @@ static void file_look_at_old(struct file_copy *copy, struct tt_arrival *arrival)
 		&worker->cache_stats);
 }
 
-static void file_prepare_paced(const struct file_copy *copy, struct tt_arrival *arrival)
+static void file_prepare_paced(struct file_copy *copy, struct tt_arrival *arrival)
 {
 	const struct tt_volume *to = copy->dir->to;
 	struct tt_pacer_file *paced = &arrival->paced;
@@ -106,6 +109,38 @@ static void file_prepare_paced(const struct file_copy *copy, struct tt_arrival *
 	paced->fsync = copy->worker->engine->policy.fsync;
 	paced->can_count = to->can_count;
 	paced->started = mechanism->kind == TT_MECHANISM_UNCACHED;
+	copy->mechanism = mechanism->kind;
+}
+
+/* Begins to write, with O_DIRECT where the table says so and this file can. */
+static void file_begin_writer(
+	struct file_copy *copy, struct tt_arrival *arrival, struct tt_writer *writer)
+{
+	struct tt_worker *worker = copy->worker;
+	struct tt_volume *to = copy->dir->to;
+	const uint64_t size = (uint64_t)copy->before.st_size;
+	const char *why = NULL;
+
+	if (!to->pacer)
+		why = "it has no page cache of its own";
+	else if (!(to->facts & TT_MECHANISM_HAS_DIRECT_WRITE))
+		why = "it does not say how requests must be aligned";
+	else if (arrival->old.resident_pages > 0)
+		why = "what it replaces is resident, and so will it be";
+	if (to->pacer && copy->mechanism == TT_MECHANISM_DIRECT) {
+		int r = tt_writer_begin_direct(writer, arrival->paced.fd, size, to->pacer,
+			&arrival->paced, &worker->hooks);
+
+		if (r == 0) {
+			worker->cache_stats.files_written_direct++;
+			return;
+		}
+		why = tt_error_text(r);
+	}
+	tt_volume_tell_no_direct(
+		worker->engine, to, copy->dir, copy->task->wanted->name, true, why);
+	tt_writer_begin(writer, arrival->paced.fd, size, to->pacer, &arrival->paced, &worker->hooks,
+		arrival->paced.started ? TT_FD_DONTCACHE : 0);
 }
 
 /* Whether the source was written to while it was copied. */
@@ -226,8 +261,7 @@ static enum file_outcome file_transfer(struct file_copy *copy, struct tt_arrival
 		from = tt_volume_get(engine, copy->from_fd, from);
 	tt_neutral_reader_begin(&reader, copy->from_fd, size, engine->policy.cache.mode,
 		&from->neutral, &worker->cache_stats);
-	tt_writer_begin(&writer, arrival->paced.fd, size, to->pacer, &arrival->paced,
-		&worker->hooks, arrival->paced.started ? TT_FD_DONTCACHE : 0);
+	file_begin_writer(copy, arrival, &writer);
 	const struct tt_copy_request request = {
 		.from_fd = copy->from_fd,
 		.size_bytes = size,
@@ -240,6 +274,8 @@ static enum file_outcome file_transfer(struct file_copy *copy, struct tt_arrival
 
 	tt_writer_end(&writer);
 	tt_neutral_reader_end(&reader);
+	tt_volume_tell_no_direct(
+		engine, from, copy->dir, copy->task->wanted->name, false, reader.refusal);
 	arrival->size_bytes = result.size_bytes;
 	arrival->literal_bytes = result.literal_bytes;
 	if (r < 0)

@@ -18,9 +18,9 @@
  * those reads must be. */
 #define COMPARE_PIECE_BYTES TT_POOL_BUFFER_BYTES
 
-static int compare_digest(struct tt_engine *engine, struct tt_worker *worker, int dir_fd,
-	const struct tt_entry *entry, struct tt_volume *volume, void *buffer,
-	struct tt_hash_digest *ret_digest)
+static int compare_digest(struct tt_engine *engine, struct tt_worker *worker,
+	const struct tt_dir *dir, int dir_fd, const struct tt_entry *entry,
+	struct tt_volume *volume, void *buffer, struct tt_hash_digest *ret_digest)
 {
 	struct tt_neutral_reader reader;
 	struct tt_hash *hash;
@@ -44,6 +44,7 @@ static int compare_digest(struct tt_engine *engine, struct tt_worker *worker, in
 		}
 	}
 	tt_neutral_reader_end(&reader);
+	tt_volume_tell_no_direct(engine, volume, dir, entry->name, false, reader.refusal);
 	tt_hash_digest(hash, ret_digest);
 	tt_hash_free(hash);
 	return got < 0 ? (int)got : 0;
@@ -67,10 +68,10 @@ void tt_compare_listing(struct tt_engine *engine, struct tt_worker *worker, stru
 			buffer = tt_pool_take(&engine->pool, true);
 		if (!buffer)
 			return;
-		if (compare_digest(engine, worker, dir->source_fds[entry->layer], entry, dir->from,
-			    buffer, &ours)
+		if (compare_digest(engine, worker, dir, dir->source_fds[entry->layer], entry,
+			    dir->from, buffer, &ours)
 				== 0
-			&& compare_digest(engine, worker, dir->destination_fd, twin, dir->to,
+			&& compare_digest(engine, worker, dir, dir->destination_fd, twin, dir->to,
 				   buffer, &theirs)
 				   == 0
 			&& memcmp(&ours, &theirs, sizeof ours) == 0)

@@ -483,6 +483,8 @@ void tt_engine_stats(const struct tt_engine *engine, struct tt_engine_stats *ret
 	stats->pages_not_dropped = engine->cache_stats.not_dropped;
 	stats->pages_left = engine->cache_stats.left;
 	stats->pages_kept_hot = engine->cache_stats.kept_hot;
+	stats->files_read_direct = engine->cache_stats.files_read_direct;
+	stats->files_written_direct = engine->cache_stats.files_written_direct;
 	stats->files_unknown = engine->cache_stats.files_unknown;
 	stats->list_ns = atomic_load(&engine->list_ns);
 	stats->errors = atomic_load(&engine->errors);

@@ -100,9 +100,10 @@ struct tt_engine_stats {
 	uint64_t pages_not_dropped; /* would not go when asked */
 	uint64_t pages_left;        /* resident because of us after the last drop */
 	uint64_t pages_kept_hot;    /* of replaced files that were resident, kept on purpose */
-	uint64_t files_unknown;     /* residency could not be found out */
-	uint64_t peak_dirty_bytes;  /* highest charge of all pacers together */
-	uint64_t pacer_wait_ns;     /* sum over workers */
+	uint64_t files_read_direct, files_written_direct; /* with O_DIRECT */
+	uint64_t files_unknown;                           /* residency could not be found out */
+	uint64_t peak_dirty_bytes; /* highest charge of all pacers together */
+	uint64_t pacer_wait_ns;    /* sum over workers */
 	/* with verify_cache: what is there at the end */
 	struct tt_verify_count verify_destination, verify_sources;
 	char mechanisms[1024]; /* one line per file system: "ext4 on loop0 (8:1): read DONTNEED,

@@ -5,6 +5,8 @@
 #include "sync/volume.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,6 +139,26 @@ const struct tt_mechanism *tt_volume_choose(const struct tt_volume *volume,
 	if (volume->pacer && tt_writer_is_whole(volume->pacer, size_bytes))
 		facts |= TT_MECHANISM_IS_WHOLE;
 	return tt_mechanism_choose(operation, tt_mechanism_size_of(size_bytes), facts);
+}
+
+void tt_volume_tell_no_direct(struct tt_engine *engine, struct tt_volume *volume,
+	const struct tt_dir *dir, const char *name, bool writing, const char *why)
+{
+	char path[PATH_MAX], shown[PATH_MAX];
+
+	if (!why || engine->policy.cache.mode != TT_CACHE_DIRECT)
+		return;
+	if (writing ? (volume->facts & TT_MECHANISM_HAS_DIRECT_WRITE) != 0
+		    : volume->neutral.direct_seen) {
+		tt_log_escape(tt_engine_path(dir, name, path, sizeof path), shown, sizeof shown);
+		tt_log_line(engine->log, TT_LOG_VERBOSE, "%s is %s without O_DIRECT: %s", shown,
+			writing ? "written" : "read", why);
+	} else if (!atomic_exchange(&volume->told_no_direct[writing], true)) {
+		tt_log_line(engine->log, TT_LOG_VERBOSE,
+			"O_DIRECT is not used to %s %s (%u:%u): %s", writing ? "write" : "read",
+			volume->device.fs_type[0] ? volume->device.fs_type : "this file system",
+			volume->dev_major, volume->dev_minor, why);
+	}
 }
 
 /* Reads of one's own files, then writes of new ones. */

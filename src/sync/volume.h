@@ -25,6 +25,7 @@ struct tt_volume {
 	struct tt_pacer *pacer; /* of the disk; shared between volumes; NULL when not paced */
 	bool owns_pacer;
 	struct tt_probe probe;
+	_Atomic bool told_no_direct[2]; /* reading, writing */
 };
 
 /* The volume of an open file or directory; `near` (may be NULL) is a guess that is mostly right.
@@ -43,6 +44,11 @@ int tt_volume_prepare(struct tt_engine *engine, struct tt_volume *volume, int di
  * resident. Any thread. */
 const struct tt_mechanism *tt_volume_choose(const struct tt_volume *volume,
 	enum tt_mechanism_operation operation, uint64_t size_bytes, bool hot);
+
+/* Under --cache=direct: says at -v why a file was not read or written so. Once for the file system
+ * if it is a matter of that. `why` NULL: nothing to say. Any thread. */
+void tt_volume_tell_no_direct(struct tt_engine *engine, struct tt_volume *volume,
+	const struct tt_dir *dir, const char *name, bool writing, const char *why);
 
 /* After the run: adds the pacers' figures and a line per volume to the statistics. */
 void tt_volume_report(struct tt_engine *engine, struct tt_engine_stats *stats);

@@ -7,6 +7,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -14,7 +18,9 @@
 #define DIRECT_STATX_DIOALIGN 0x2000u /* Linux 6.1 */
 
 enum {
-	DIRECT_MOST_BYTES = 65536 /* more than any buffer here is aligned to */
+	DIRECT_MOST_BYTES = 65536, /* chunks are multiples of it */
+	DIRECT_EXTENTS = 64,
+	DIRECT_MOST_ASKS = 1024, /* a file in more pieces is not worth the time */
 };
 
 struct direct_statx {
@@ -46,6 +52,68 @@ void tt_direct_ask(int fd, struct tt_direct *ret_direct)
 		return;
 	ret_direct->memory_bytes = stx.dio_mem_align;
 	ret_direct->offset_bytes = stx.dio_offset_align;
+}
+
+static bool direct_is_plain(const struct fiemap_extent *extent)
+{
+	const uint32_t other = FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DELALLOC
+			       | FIEMAP_EXTENT_ENCODED | FIEMAP_EXTENT_DATA_ENCRYPTED
+			       | FIEMAP_EXTENT_NOT_ALIGNED | FIEMAP_EXTENT_DATA_INLINE
+			       | FIEMAP_EXTENT_DATA_TAIL;
+
+	return (extent->fe_flags & other) == 0;
+}
+
+/* Looks at all extents of the file. */
+static bool direct_is_all_plain(int fd)
+{
+	union {
+		struct fiemap map;
+		char room[sizeof(struct fiemap) + DIRECT_EXTENTS * sizeof(struct fiemap_extent)];
+	} ask;
+	uint64_t start = 0;
+
+	for (unsigned i = 0; i < DIRECT_MOST_ASKS; i++) {
+		memset(&ask, 0, sizeof ask);
+		ask.map.fm_start = start;
+		ask.map.fm_length = FIEMAP_MAX_OFFSET - start;
+		ask.map.fm_extent_count = DIRECT_EXTENTS;
+		if (ioctl(fd, FS_IOC_FIEMAP, &ask.map) < 0)
+			return false;
+		if (ask.map.fm_mapped_extents == 0)
+			return true;
+		for (unsigned e = 0; e < ask.map.fm_mapped_extents; e++) {
+			const struct fiemap_extent *extent = &ask.map.fm_extents[e];
+
+			if (!direct_is_plain(extent))
+				return false;
+			if (extent->fe_flags & FIEMAP_EXTENT_LAST)
+				return true;
+			start = extent->fe_logical + extent->fe_length;
+		}
+	}
+	return false;
+}
+
+void tt_direct_guess(int fd, struct tt_direct *ret_direct)
+{
+	struct stat st;
+
+	*ret_direct = (struct tt_direct){0};
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !direct_is_all_plain(fd))
+		return;
+	uint32_t bytes = st.st_blksize > 4096 ? (uint32_t)st.st_blksize : 4096;
+
+	if (direct_is_sane(bytes, DIRECT_MOST_BYTES))
+		*ret_direct = (struct tt_direct){.memory_bytes = 4096, .offset_bytes = bytes};
+}
+
+void tt_direct_touch(void *buffer, uint64_t bytes)
+{
+	volatile char *at = buffer;
+
+	for (uint64_t i = 0; i < bytes; i += 4096)
+		at[i] = 0;
 }
 
 int tt_direct_set(int fd, bool on)

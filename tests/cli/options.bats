@@ -99,8 +99,8 @@ refuses() {
 	}
 	[ "$(complete_words tiptoe --num)" = "--numeric-ids" ]
 	[ "$(complete_words tiptoe --cache = dr)" = "drop" ]
-	[ "$(complete_words tiptoe --cache = )" = "leave keep drop" ]
-	[ "$(complete_words tiptoe --cache =)" = "leave keep drop" ]
+	[ "$(complete_words tiptoe --cache = )" = "leave keep drop direct" ]
+	[ "$(complete_words tiptoe --cache =)" = "leave keep drop direct" ]
 	[ "$(complete_words tiptoe -a a-)" = "a-file" ]
 }
 
@@ -204,7 +204,7 @@ refuses() {
 	refuses 1 "--workers=0: it takes a whole number from 1 to 256" --workers=0 a b
 	refuses 1 "--workers=x: it takes a whole number" --workers x a b
 	refuses 1 "--workers=257: it takes a whole number" --workers=257 a b
-	refuses 1 "--cache=hot is no policy: it takes leave, keep or drop" --cache=hot a b
+	refuses 1 "--cache=hot is no policy: it takes leave, keep, drop or direct" --cache=hot a b
 	refuses 1 "--cache= is no policy" --cache= a b
 	refuses 1 "--dirty-limit=lots is no size: it takes a number of bytes" --dirty-limit=lots a b
 	refuses 1 "--dirty-limit=0 is nothing: it takes a number of bytes" --dirty-limit=0 a b

@@ -160,6 +160,9 @@ static void arguments_come_with_or_after_the_option(void **state)
 	assert_non_null(options.engine.filter);
 	assert_int_equal(options.verbose, 0);
 	tt_options_deinit(&options);
+	options = parse("--cache=direct a b", TT_EXIT_OK);
+	assert_int_equal(options.engine.cache.mode, TT_CACHE_DIRECT);
+	tt_options_deinit(&options);
 	options = parse("--probe /x", TT_EXIT_OK);
 	assert_string_equal(options.probe_dir, "/x");
 	tt_options_deinit(&options);

@@ -330,6 +330,8 @@ static void stats_are_rsyncs_block_then_ours(void **state)
 		"Pages that would not go: 0\n"
 		"Pages left because of us: 0\n"
 		"Pages kept hot in replaced files: 0\n"
+		"Files read with O_DIRECT: 0\n"
+		"Files written with O_DIRECT: 0\n"
 		"Files of unknown residency: 0\n"
 		"Peak dirty bytes: 48,000,000 bytes\n"
 		"Time waited for the pacer: 1.500 seconds\n"
