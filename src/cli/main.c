@@ -22,6 +22,7 @@
  *	tree/stage.c		temporaries and their atomic arrival
  *	tree/linkset.c		which names are one inode
  *	cache/mechanism.c	which means for which file
+ *	tree/alias.c		names that differ only here
  *	cache/neutral.c		leaves the cache as found
  *	cache/neutral_drop.c	asks pages to go, counts
  *	cache/neutral_written.c	the same for the destination
@@ -44,6 +45,7 @@
  *	sync/deleter.c		what the source does not have
  *	sync/volume.c		one file system and its means
  *	sync/plan.c		what to do about one
+ *	sync/reason.c		why it failed, in words
  *	sync/engine.c		one run from end to end
  *	sync/apply.c		does what plan has decided
  *	sync/apply_file.c	the same for regular files

@@ -25,6 +25,12 @@ enum {
 	APPLY_MOST_TRIES = 100
 };
 
+bool tt_apply_is_pinned(const struct tt_dir *dir, const struct tt_task *task)
+{
+	return (dir->exists && (dir->existing.flags & TT_ENTRY_PINNED))
+	       || (task->existing && (task->existing->flags & TT_ENTRY_PINNED));
+}
+
 static int apply_make(const struct tt_task *task, int dir_fd, const char *name)
 {
 	const struct tt_entry *wanted = task->wanted;
@@ -72,6 +78,8 @@ static int apply_replace_node(
 	char temp[TT_STAGE_NAME_SIZE];
 	int r = -ENOENT;
 
+	if (tt_apply_is_pinned(dir, task))
+		return -EPERM;
 	/* -ENOENT: links and nodes cannot be locked, a run beside us may have taken the temporary
 	 * for a dead one's. */
 	for (unsigned i = 0; i < APPLY_MOST_TRIES && r == -ENOENT; i++) {
@@ -81,28 +89,45 @@ static int apply_replace_node(
 		if (apply_attributes_at(worker, dir, temp, task, name) == -ENOENT)
 			r = -ENOENT;
 		else
-			r = tt_stage_arrive(dir->destination_fd, temp, name);
+			r = tt_stage_arrive(dir->destination_fd, temp, name, !task->existing);
 	}
 	if (r < 0)
 		unlinkat(dir->destination_fd, temp, 0);
 	return r;
 }
 
-/* A link or node. Where nothing has the name it is made in place: its content is whole from the
- * first moment. */
-static int apply_node(
+static bool apply_is_full(int error)
+{
+	return error == -ENOSPC || error == -EDQUOT;
+}
+
+/* Where nothing has the name it is made in place: its content is whole from the first moment. */
+static int apply_make_or_replace(
 	struct tt_worker *worker, struct tt_dir *dir, const struct tt_task *task, const char *name)
 {
 	int r = task->existing ? -EEXIST : apply_make(task, dir->destination_fd, name);
 
 	if (r == 0)
 		(void)apply_attributes_at(worker, dir, name, task, name);
-	else if (r == -EEXIST)
-		r = apply_replace_node(worker, dir, task, name);
+	return r == -EEXIST ? apply_replace_node(worker, dir, task, name) : r;
+}
+
+/* A link or node. */
+static int apply_node(
+	struct tt_worker *worker, struct tt_dir *dir, const struct tt_task *task, const char *name)
+{
+	int r = apply_make_or_replace(worker, dir, task, name);
+
+	if (apply_is_full(r)) { /* of our own temporaries, perhaps */
+		tt_arrive_drain(worker);
+		r = apply_make_or_replace(worker, dir, task, name);
+	}
 	if (r < 0)
 		tt_engine_fail(worker->engine,
 			S_ISLNK(task->wanted->mode) ? "making symbolic link" : "making node", dir,
 			name, r);
+	if (apply_is_full(r))
+		tt_engine_full(worker->engine);
 	return r;
 }
 
@@ -116,6 +141,8 @@ static int apply_hard_link(struct tt_worker *worker, struct tt_dir *dir, const s
 
 	if (strlen(path) >= sizeof leader)
 		return -ENAMETOOLONG;
+	if (tt_apply_is_pinned(dir, task))
+		return -EPERM;
 	strcpy(leader, path);
 	leader[slash ? slash - path : 0] = '\0';
 	TT_FD_AUTO fd = tt_fd_open_beneath(engine->root_destination_fd, slash ? leader : ".");
@@ -131,7 +158,8 @@ static int apply_hard_link(struct tt_worker *worker, struct tt_dir *dir, const s
 		if (r == -ENOENT)
 			break; /* the leader */
 		if (r == 0) {
-			r = tt_stage_arrive_link(dir->destination_fd, temp, task->wanted->name);
+			r = tt_stage_arrive_link(
+				dir->destination_fd, temp, task->wanted->name, !task->existing);
 			if (r < 0)
 				unlinkat(dir->destination_fd, temp, 0);
 		}
@@ -206,6 +234,10 @@ static void apply_follower(
 	if (*leader_arrived) {
 		int r = apply_hard_link(worker, follower->dir, &follower->task);
 
+		if (apply_is_full(r)) {
+			tt_arrive_drain(worker);
+			r = apply_hard_link(worker, follower->dir, &follower->task);
+		}
 		if (r == 0) {
 			tt_finish_release(worker, follower->dir, 1, true);
 			free(follower);
@@ -216,6 +248,8 @@ static void apply_follower(
 		if (r != -EMLINK) {
 			tt_engine_fail(
 				engine, "linking", follower->dir, follower->task.wanted->name, r);
+			if (apply_is_full(r))
+				tt_engine_full(engine);
 			tt_finish_release(worker, follower->dir, 1, true);
 			free(follower);
 			return;

@@ -10,6 +10,10 @@
 /* Does all tasks of the job and frees it. */
 void tt_apply_job(struct tt_worker *worker, struct tt_job *job);
 
+/* Whether what has the task's name, or the directory, is immutable or append-only: no temporary can
+ * get the name then, and in such a directory it could not even be removed again. */
+bool tt_apply_is_pinned(const struct tt_dir *dir, const struct tt_task *task);
+
 /* One task that was waiting for the leader of its hard-link group, which is settled now. */
 struct tt_follower {
 	struct tt_dir *dir;

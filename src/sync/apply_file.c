@@ -22,6 +22,7 @@
 
 #include "sync/apply.h"
 #include "sync/arrive.h"
+#include "sync/reason.h"
 #include "sync/volume.h"
 #include "sys/fd.h"
 #include "tree/stage.h"
@@ -44,6 +45,7 @@ struct file_copy {
 	enum tt_mechanism_kind mechanism; /* of writing; with a pacer */
 	unsigned tries;
 	bool last_try;
+	int full_error; /* -ENOSPC or -EDQUOT, with FILE_FULL */
 };
 
 static bool file_is_gone(int error)
@@ -74,6 +76,21 @@ static int file_open(struct file_copy *copy)
 		return -ESTALE;
 	}
 	return 0;
+}
+
+/* Whether it is worth a try. An append-only directory would take the temporary and never give it
+ * back. */
+static bool file_may_be_made(const struct file_copy *copy)
+{
+	struct tt_engine *engine = copy->worker->engine;
+
+	if (tt_reason_gave_up(engine, copy->dir))
+		return false;
+	if (!tt_apply_is_pinned(copy->dir, copy->task))
+		return true;
+	tt_engine_fail(engine, copy->task->existing ? "replacing" : "making", copy->dir, copy->name,
+		-EPERM);
+	return false;
 }
 
 /* What of the file to be replaced is in the cache: its readers will want the same of the new one.
@@ -180,6 +197,14 @@ static enum file_outcome file_judge_change(
 	return FILE_FAILED;
 }
 
+static bool file_is_full(struct file_copy *copy, int error)
+{
+	if (error != -ENOSPC && error != -EDQUOT)
+		return false;
+	copy->full_error = error;
+	return true;
+}
+
 static enum file_outcome file_failed(
 	struct file_copy *copy, const struct tt_copy_result *result, int error)
 {
@@ -187,7 +212,7 @@ static enum file_outcome file_failed(
 
 	if (error == -ECANCELED)
 		return FILE_FAILED;
-	if (result->failed == TT_COPY_WRITING && (error == -ENOSPC || error == -EDQUOT))
+	if (result->failed == TT_COPY_WRITING && file_is_full(copy, error))
 		return FILE_FULL;
 	bool reading = result->failed == TT_COPY_READING;
 
@@ -231,7 +256,16 @@ static int file_create(struct file_copy *copy, struct tt_arrival *arrival)
 		&arrival->paced.fd, &copy->made);
 }
 
-static void file_set_attributes(struct file_copy *copy, int fd)
+/* Whether the answer of an attribute call is about the data: NFS and FUSE write them back before
+ * they ask their server, and the error of that is told once, here (fs/fuse/dir.c,
+ * fuse_do_setattr()). */
+static bool file_is_about_data(int error)
+{
+	return error == -EIO || error == -ENOTCONN || error == -ESTALE || error == -ESHUTDOWN
+	       || error == -EROFS;
+}
+
+static enum file_outcome file_set_attributes(struct file_copy *copy, int fd)
 {
 	struct tt_engine *engine = copy->worker->engine;
 	struct tt_entry wanted = file_wanted(copy);
@@ -239,9 +273,12 @@ static void file_set_attributes(struct file_copy *copy, int fd)
 	int r = tt_meta_apply_made(
 		&engine->policy.meta, fd, &copy->made, &wanted, file_existing(copy), &step);
 
-	if (r < 0)
-		tt_engine_fail(
-			engine, tt_meta_step_text(step), copy->dir, copy->task->wanted->name, r);
+	if (r == 0)
+		return FILE_GOOD;
+	if (file_is_full(copy, r))
+		return FILE_FULL;
+	tt_engine_fail(engine, tt_meta_step_text(step), copy->dir, copy->task->wanted->name, r);
+	return file_is_about_data(r) ? FILE_FAILED : FILE_GOOD;
 }
 
 /* Copies the content into the temporary that the arrival holds. */
@@ -282,11 +319,10 @@ static enum file_outcome file_transfer(struct file_copy *copy, struct tt_arrival
 		return file_failed(copy, &result, r);
 	enum file_outcome outcome = file_judge_change(copy, &result);
 
-	if (outcome == FILE_GOOD) {
-		file_set_attributes(copy, arrival->paced.fd);
-		if (to->pacer)
-			tt_pacer_start(&arrival->paced);
-	}
+	if (outcome == FILE_GOOD)
+		outcome = file_set_attributes(copy, arrival->paced.fd);
+	if (outcome == FILE_GOOD && to->pacer)
+		tt_pacer_start(&arrival->paced);
 	return outcome;
 }
 
@@ -308,13 +344,16 @@ static enum file_outcome file_try(struct file_copy *copy)
 
 	if (r < 0) {
 		tt_arrive_free(arrival);
-		if (r == -ENOSPC || r == -EDQUOT)
+		if (file_is_full(copy, r))
 			return FILE_FULL;
 		tt_engine_fail(
 			worker->engine, "creating a temporary for", copy->dir, copy->name, r);
+		tt_reason_refused(worker->engine, copy->dir, r);
 		return FILE_FAILED;
 	}
+	tt_reason_taken(copy->dir);
 	arrival->dir = copy->dir;
+	arrival->is_new = copy->task->existing == NULL;
 	arrival->wanted = copy->task->wanted;
 	arrival->group = copy->task->group;
 	file_look_at_old(copy, arrival);
@@ -345,9 +384,8 @@ static enum file_outcome file_try_alone(struct file_copy *copy)
 	enum file_outcome outcome = atomic_load(&engine->stop) ? FILE_FAILED : file_try(copy);
 
 	if (outcome == FILE_FULL) {
-		atomic_store(&engine->disk_full, true);
-		tt_engine_fail(engine, "writing", copy->dir, name, -ENOSPC);
-		tt_engine_abort(engine, TT_EXIT_FILE_IO);
+		tt_engine_fail(engine, "writing", copy->dir, name, copy->full_error);
+		tt_engine_full(engine);
 		outcome = FILE_FAILED;
 	}
 	pthread_mutex_unlock(&engine->space_lock);
@@ -364,7 +402,7 @@ void tt_apply_file(struct tt_worker *worker, struct tt_dir *dir, const struct tt
 	};
 	enum file_outcome outcome = FILE_FAILED;
 
-	if (file_open(&copy) == 0) {
+	if (file_may_be_made(&copy) && file_open(&copy) == 0) {
 		outcome = file_try(&copy);
 		if (outcome == FILE_CHANGED) {
 			copy.last_try = true;

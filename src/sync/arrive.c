@@ -12,6 +12,7 @@
 
 #include "sync/apply.h"
 #include "sync/finish.h"
+#include "sync/reason.h"
 #include "sync/volume.h"
 #include "sys/fd.h"
 #include "tree/stage.h"
@@ -36,18 +37,22 @@ static bool arrive_rename(struct tt_worker *worker, struct tt_arrival *arrival)
 
 	if (arrival->discard)
 		return false;
+	/* Before the name changes hands: some file systems say only now what became of the data. */
+	if (r == 0)
+		r = tt_fd_flush(arrival->paced.fd);
 	if (r < 0) {
 		tt_engine_fail(engine, "writing", arrival->dir, arrive_name(arrival), r);
-		if (r == -ENOSPC || r == -EDQUOT) {
-			atomic_store(&engine->disk_full, true);
-			tt_engine_abort(engine, TT_EXIT_FILE_IO);
-		}
+		if (r == -ENOSPC || r == -EDQUOT)
+			tt_engine_full(engine);
 		return false;
 	}
-	r = tt_stage_arrive(arrival->dir->destination_fd, arrival->temp, arrive_name(arrival));
-	if (r < 0)
+	r = tt_stage_arrive(
+		arrival->dir->destination_fd, arrival->temp, arrive_name(arrival), arrival->is_new);
+	if (r < 0) {
 		tt_engine_fail(
 			engine, "renaming into place", arrival->dir, arrive_name(arrival), r);
+		tt_reason_refused(engine, arrival->dir, r);
+	}
 	return r == 0;
 }
 
@@ -79,7 +84,8 @@ static bool arrive_one(
 	if (!good && !discarded)
 		unlinkat(dir->destination_fd, arrival->temp, 0);
 	arrive_drop(worker, arrival, volume, good);
-	tt_fd_close(arrival->paced.fd);
+	if (close(arrival->paced.fd) < 0 && errno != EINTR && good)
+		tt_engine_fail(worker->engine, "closing", dir, arrive_name(arrival), -errno);
 	if (good)
 		worker->stats.literal_bytes += arrival->literal_bytes;
 	tt_arrive_free(arrival);

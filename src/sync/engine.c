@@ -23,6 +23,7 @@
 #include "sync/lister.h"
 #include "sync/operands.h"
 #include "sync/planner.h"
+#include "sync/reason.h"
 #include "sync/share.h"
 #include "sync/state.h"
 #include "sync/verify.h"
@@ -56,12 +57,15 @@ const char *tt_engine_path(const struct tt_dir *dir, const char *name, char *buf
 void tt_engine_fail(struct tt_engine *engine, const char *verb, const struct tt_dir *dir,
 	const char *name, int error)
 {
-	char path[PATH_MAX * 2], shown[PATH_MAX * 2];
+	char path[PATH_MAX * 2], shown[PATH_MAX * 2], reason[TT_REASON_SIZE];
 
 	atomic_fetch_add(&engine->errors, 1);
+	if (!tt_reason_is_news(engine, dir, error))
+		return;
 	tt_engine_path(dir, name, path, sizeof path);
 	tt_log_line(engine->log, TT_LOG_ERROR, "%s %s: %s", verb,
-		path[0] ? tt_log_escape(path, shown, sizeof shown) : ".", tt_error_text(error));
+		path[0] ? tt_log_escape(path, shown, sizeof shown) : ".",
+		tt_reason_text(dir, name, error, reason));
 }
 
 void tt_engine_vanished(struct tt_engine *engine, const struct tt_dir *dir, const char *name)
@@ -110,6 +114,12 @@ void tt_engine_abort(struct tt_engine *engine, enum tt_exit code)
 	atomic_compare_exchange_strong(&engine->fatal, &none, (int)code);
 	atomic_store(&engine->stop, true);
 	engine_wake_all(engine);
+}
+
+void tt_engine_full(struct tt_engine *engine)
+{
+	atomic_store(&engine->disk_full, true);
+	tt_engine_abort(engine, TT_EXIT_FILE_IO);
 }
 
 void tt_engine_stop(struct tt_engine *engine)
@@ -454,6 +464,7 @@ enum tt_exit tt_engine_run(struct tt_engine *engine)
 	int r = engine_passes(engine);
 
 	engine_end_workers(engine);
+	tt_reason_finish(engine);
 	engine_check_budgets(engine);
 	if (r == 0 && engine->policy.verify_cache)
 		tt_verify_run(engine);

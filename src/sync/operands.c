@@ -166,6 +166,8 @@ static bool operands_is_single_file(const struct tt_dir *root)
 static int operands_open_file(
 	struct tt_engine *engine, struct tt_dir *root, const struct operand *operand)
 {
+	struct statx stx;
+
 	root->destination_fd = tt_fd_open_path(operand->parent, O_RDONLY | O_DIRECTORY);
 	if (root->destination_fd < 0) {
 		operands_say(engine, "opening destination", operand->parent,
@@ -178,6 +180,8 @@ static int operands_open_file(
 		return TT_EXIT_MEMORY;
 	root->destination_name = engine->destination_name;
 	root->exists = true;
+	if (statx(root->destination_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stx) == 0)
+		tt_entry_set(&root->existing, &stx);
 	return 0;
 }
 

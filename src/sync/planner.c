@@ -10,13 +10,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sync/arrive.h"
 #include "sync/deleter.h"
 #include "sync/dir.h"
 #include "sync/finish.h"
 #include "sync/lister.h"
 #include "sync/planner_entries.h"
+#include "sync/reason.h"
 #include "sync/volume.h"
 #include "sys/fd.h"
+#include "tree/alias.h"
 
 /* Waits until the directory is listed; lists it here if no worker has begun to. With `skip` an
  * unlisted one is not read at all. */
@@ -68,24 +71,38 @@ static void planner_open_mode(struct tt_engine *engine, struct tt_dir *dir, uint
 	}
 }
 
-static int planner_make_directory(
-	struct tt_engine *engine, struct tt_dir *dir, const struct tt_plan_action *action)
+/* Returns 1 if it was made, 0 if somebody else has made it meanwhile, or a negative errno. */
+static int planner_mkdir(struct tt_engine *engine, const struct tt_dir *dir)
+{
+	int parent_fd = dir->parent->destination_fd;
+	char other[TT_ALIAS_NAME_SIZE];
+	/* Ours alone until it is complete: it gets its mode when its last child has arrived. */
+	int r = mkdirat(parent_fd, dir->name, 0700) < 0 ? -errno : 1;
+
+	if (r == -ENOSPC || r == -EDQUOT) { /* full of our own temporaries, perhaps */
+		tt_arrive_drain(&engine->workers[engine->worker_count]);
+		r = mkdirat(parent_fd, dir->name, 0700) < 0 ? -errno : 1;
+		if (r == -ENOSPC || r == -EDQUOT)
+			tt_engine_full(engine);
+	}
+	if (r == 1)
+		tt_reason_taken(dir->parent);
+	else
+		tt_reason_refused(engine, dir->parent, r);
+	if (r != -EEXIST)
+		return r;
+	r = tt_alias_look(parent_fd, dir->name, other);
+	return r > 0 ? -ENOTUNIQ : r;
+}
+
+/* Makes and opens it. */
+static int planner_new_directory(struct tt_engine *engine, struct tt_dir *dir)
 {
 	struct tt_dir *parent = dir->parent;
+	int made = planner_mkdir(engine, dir);
 
-	if (action->make_way) {
-		int r = tt_deleter_make_way(engine, parent, &dir->existing, "directory");
-
-		if (r < 0)
-			return r;
-	}
-	if (engine->policy.dry_run)
-		return 0;
-	/* Ours alone until it is complete: it gets its mode when its last child has arrived. */
-	bool made = mkdirat(parent->destination_fd, dir->name, 0700) == 0;
-
-	if (!made && errno != EEXIST)
-		return -errno;
+	if (made < 0)
+		return made;
 	int fd = tt_fd_open_dir(parent->destination_fd, dir->name);
 
 	if (fd < 0)
@@ -101,6 +118,25 @@ static int planner_make_directory(
 	dir->changed = true;
 	pthread_mutex_unlock(&engine->lock);
 	return dir->to ? 0 : -ENOMEM;
+}
+
+/* Returns 0, or a negative errno, reported. */
+static int planner_make_directory(
+	struct tt_engine *engine, struct tt_dir *dir, const struct tt_plan_action *action)
+{
+	if (action->make_way) {
+		int r = tt_deleter_make_way(engine, dir->parent, &dir->existing, "directory");
+
+		if (r < 0)
+			return r;
+	}
+	if (engine->policy.dry_run)
+		return 0;
+	int r = planner_new_directory(engine, dir);
+
+	if (r < 0)
+		tt_engine_fail(engine, "making directory", dir->parent, dir->name, r);
+	return r;
 }
 
 static void planner_count_directory(struct tt_engine *engine, bool is_new)
@@ -140,11 +176,7 @@ static bool planner_enter_directory(
 	}
 	planner_count_directory(engine, is_new);
 	if (is_new && dir->parent) {
-		int r = planner_make_directory(engine, dir, &action);
-
-		if (r < 0) {
-			if (!action.make_way)
-				tt_engine_fail(engine, "making directory", dir, NULL, r);
+		if (planner_make_directory(engine, dir, &action) < 0) {
 			dir->failed = true;
 			return false;
 		}

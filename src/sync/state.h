@@ -107,6 +107,7 @@ struct tt_arrival {
 	struct tt_neutral_old old;
 	uint64_t size_bytes, literal_bytes;
 	bool discard; /* something failed already: only clean up */
+	bool is_new;  /* the destination did not have the name */
 	char temp[256];
 };
 
@@ -163,6 +164,7 @@ struct tt_engine {
 	_Atomic bool source_failed; /* a source file could not be read: no deletions afterwards */
 	_Atomic bool list_failed;   /* a source directory could not be read: no deletions */
 	_Atomic uint64_t errors, vanished;
+	_Atomic unsigned told_of_loss, untold; /* errors of file systems that are gone (reason.h) */
 	_Atomic uint64_t files_known, files_done, bytes_known, bytes_done;
 	_Atomic bool listing_complete;
 	_Atomic uint64_t list_ns; /* until then */
@@ -228,6 +230,10 @@ void tt_engine_vanished(struct tt_engine *engine, const struct tt_dir *dir, cons
 
 /* Ends the run with this exit code, without losing what is complete. Any thread. */
 void tt_engine_abort(struct tt_engine *engine, enum tt_exit code);
+
+/* The disk is full, or the quota, also after everything on its way has arrived: no data, no
+ * deletions any more, exit code 11. Any thread. */
+void tt_engine_full(struct tt_engine *engine);
 
 /* Writes the path of `name` in `dir` relative to the root of the transfer: at most `size` bytes.
  * Returns `buffer`. */

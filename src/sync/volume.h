@@ -24,6 +24,7 @@ struct tt_volume {
 	bool can_count;
 	struct tt_pacer *pacer; /* of the disk; shared between volumes; NULL when not paced */
 	bool owns_pacer;
+	_Atomic unsigned refusals; /* files that it would not take, in a row (reason.h) */
 	struct tt_probe probe;
 	_Atomic bool told_no_direct[2]; /* reading, writing */
 };

@@ -97,6 +97,16 @@ int tt_fd_statx(int dir_fd, const char *name, struct statx *ret_stx)
 	return 0;
 }
 
+int tt_fd_flush(int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (copy < 0)
+		return -errno;
+	/* EINTR: Linux has closed it (close(2)). */
+	return close(copy) < 0 && errno != EINTR ? -errno : 0;
+}
+
 unsigned tt_fd_raise_limit(void)
 {
 	struct rlimit limit;

@@ -24,6 +24,10 @@ static inline void tt_fd_close(int fd)
 		close(fd);
 }
 
+/* What close(2) would say, without closing: 0 or a negative errno. NFS, CIFS and FUSE write back
+ * and ask their server then, for every descriptor that is closed (f_op->flush). Any thread. */
+int tt_fd_flush(int fd);
+
 static inline void tt_fd_closep(int *fd)
 {
 	tt_fd_close(*fd);

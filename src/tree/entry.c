@@ -23,6 +23,8 @@ void tt_entry_set(struct tt_entry *entry, const struct statx *stx)
 	 * one lseek. */
 	if (S_ISREG(entry->mode) && stx->stx_blocks < stx->stx_size / 512)
 		entry->flags |= TT_ENTRY_SPARSE;
+	if (stx->stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND))
+		entry->flags |= TT_ENTRY_PINNED;
 }
 
 int tt_entry_compare(const struct tt_entry *a, const struct tt_entry *b)

@@ -28,7 +28,7 @@ struct tt_entry {
 	uint32_t twin;  /* index of the same name in the other tree's listing, TT_ENTRY_NONE if it
 			   has none */
 	uint16_t layer; /* which of several merged source directories it came from */
-	uint8_t flags;  /* TT_ENTRY_* bits */
+	uint16_t flags; /* TT_ENTRY_* bits */
 };
 
 #define TT_ENTRY_NONE UINT32_MAX
@@ -44,6 +44,8 @@ enum {
 		1 << 5, /* directory whose contents are transferred (not only its name) */
 	TT_ENTRY_SKIP_GROUP = 1 << 6, /* its group is left alone, because we may not give it
 					 (tt_meta_may_give_group) */
+	TT_ENTRY_PINNED = 1 << 7, /* immutable or append-only: no name of it may be replaced, and in
+				     such a directory none may be given or taken */
 };
 
 /* Fills everything but name, link, twin, layer from a statx result. Any thread. */

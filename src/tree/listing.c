@@ -289,7 +289,7 @@ int tt_listing_match(struct tt_listing *source, struct tt_listing *destination, 
 			result = r;
 			continue;
 		}
-		twin->flags &= (uint8_t)~TT_ENTRY_TYPE_ONLY;
+		twin->flags &= (uint16_t)~TT_ENTRY_TYPE_ONLY;
 		twin->twin = i;
 		entry->twin = (uint32_t)(twin - destination->entries);
 		if (entry->link && twin->link && strcmp(entry->link, twin->link) == 0)

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tree/alias.h"
 #include "tree/stage.h"
 
 #define STAGE_MARK ".tt-"
@@ -166,15 +167,39 @@ int tt_stage_create(
 	return -EEXIST;
 }
 
-int tt_stage_arrive(int dir_fd, const char *temp, const char *name)
+/* Gives a name that nobody had when the directory was listed. Returns 0, 1 if the name may be
+ * replaced after all, or a negative errno. */
+static int stage_arrive_new(int dir_fd, const char *temp, const char *name)
 {
+	char other[TT_ALIAS_NAME_SIZE];
+
+	if (renameat2(dir_fd, temp, dir_fd, name, RENAME_NOREPLACE) == 0)
+		return 0;
+	/* ENOSYS, EPERM: a seccomp filter; EINVAL: NFS, CIFS and many FUSE servers know no flags.
+	 * There the look comes before the rename, not with it. */
+	if (errno != EEXIST && errno != ENOSYS && errno != EPERM && errno != EINVAL)
+		return -errno;
+	int r = tt_alias_look(dir_fd, name, other);
+
+	/* Spelled like this: somebody made it meanwhile, and it is replaced, as rsync does. */
+	if (r == 0 || r == -ENOENT)
+		return 1;
+	return r > 0 ? -ENOTUNIQ : r;
+}
+
+int tt_stage_arrive(int dir_fd, const char *temp, const char *name, bool is_new)
+{
+	int r = is_new ? stage_arrive_new(dir_fd, temp, name) : 1;
+
+	if (r <= 0)
+		return r;
 	return renameat(dir_fd, temp, dir_fd, name) < 0 ? -errno : 0;
 }
 
-int tt_stage_arrive_link(int dir_fd, const char *temp, const char *name)
+int tt_stage_arrive_link(int dir_fd, const char *temp, const char *name, bool is_new)
 {
 	struct stat st;
-	int r = tt_stage_arrive(dir_fd, temp, name);
+	int r = tt_stage_arrive(dir_fd, temp, name, is_new);
 
 	if (r < 0)
 		return r;

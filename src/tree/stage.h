@@ -35,13 +35,15 @@ int tt_stage_create(int dir_fd, const char *name, mode_t mode, char *ret_temp, i
  * the caller tries again on EEXIST. */
 void tt_stage_name(const char *name, char *ret_temp);
 
-/* Gives the temporary its final name, replacing what is there. Returns 0 or a negative errno; the
- * temporary is still there after a failure. Any thread. */
-int tt_stage_arrive(int dir_fd, const char *temp, const char *name);
+/* Gives the temporary its final name, replacing what is there. With `is_new` nobody had the name
+ * when the directory was listed: what has it now is replaced only if it is spelled like this, else
+ * -ENOTUNIQ (see alias.h). Returns 0 or a negative errno; the temporary is still there after a
+ * failure. Any thread. */
+int tt_stage_arrive(int dir_fd, const char *temp, const char *name, bool is_new);
 
 /* The same for a temporary that is a hard link: if `name` is a link to the same inode, rename does
  * nothing and says 0 (rename(2)); the temporary is removed then. */
-int tt_stage_arrive_link(int dir_fd, const char *temp, const char *name);
+int tt_stage_arrive_link(int dir_fd, const char *temp, const char *name, bool is_new);
 
 /* Whether `name` has the form of a temporary. Any thread. */
 bool tt_stage_is_temporary(const char *name);

@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "scratch.h"
+#include "tree/alias.h"
 #include "tree/stage.h"
 
 static bool has(const struct scratch *scratch, const char *name)
@@ -84,14 +85,57 @@ static void test_a_file_arrives_in_one_step(void **state)
 	assert_int_equal(st.st_mode, S_IFREG | 0600);
 	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
 	assert_int_equal(write(fd, "new", 3), 3);
-	assert_int_equal(tt_stage_arrive(scratch.fd, temp, "f"), 0);
+	assert_int_equal(tt_stage_arrive(scratch.fd, temp, "f", false), 0);
 	(void)close(fd);
 	fd = openat(scratch.fd, "f", O_RDONLY | O_CLOEXEC);
 	assert_int_equal(read(fd, text, sizeof(text)), 3);
 	assert_string_equal(text, "new");
 	(void)close(fd);
 	assert_int_equal(scratch_count(&scratch), 1);
-	assert_int_equal(tt_stage_arrive(scratch.fd, temp, "f"), -ENOENT);
+	assert_int_equal(tt_stage_arrive(scratch.fd, temp, "f", false), -ENOENT);
+	scratch_close(&scratch);
+}
+
+static void test_a_new_name_is_given_once_and_replaced_if_spelled_alike(void **state)
+{
+	/* The last two cannot be judged by their other case. */
+	static const char *const names[] = {"f", "123", "\xc3\xa9"};
+	struct scratch scratch;
+	char temp[TT_STAGE_NAME_SIZE];
+	int fd = -1;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		scratch_open(&scratch);
+		for (int again = 0; again < 2; again++) {
+			assert_int_equal(create_in(&scratch, temp, &fd), 0);
+			(void)close(fd);
+			assert_int_equal(tt_stage_arrive(scratch.fd, temp, names[i], true), 0);
+			assert_int_equal(scratch_count(&scratch), 1);
+		}
+		assert_int_equal(tt_stage_arrive(scratch.fd, temp, names[i], true), -ENOENT);
+		scratch_close(&scratch);
+	}
+}
+
+static void test_a_name_is_looked_for_as_it_is_spelled(void **state)
+{
+	struct scratch scratch;
+	char other[TT_ALIAS_NAME_SIZE];
+
+	(void)state;
+	scratch_open(&scratch);
+	assert_int_equal(tt_alias_look(scratch.fd, "name", other), -ENOENT);
+	scratch_write(&scratch, "name", "");
+	scratch_write(&scratch, "NAME", "");
+	scratch_write(&scratch, "end.", "");
+	assert_int_equal(tt_alias_look(scratch.fd, "name", other), 0);
+	assert_int_equal(tt_alias_look(scratch.fd, "NAME", other), 0);
+	assert_int_equal(tt_alias_look(scratch.fd, "end.", other), 0);
+	assert_int_equal(tt_alias_look(scratch.fd, "Name", other), -ENOENT);
+	/* The nearest thing to another spelling that every file system has. */
+	assert_int_equal(tt_alias_look(scratch.fd, "./name", other), 1);
+	assert_string_equal(other, "name");
 	scratch_close(&scratch);
 }
 
@@ -115,7 +159,7 @@ static void test_two_names_of_one_inode_leave_no_temporary(void **state)
 	scratch_write(&scratch, "f", "x");
 	tt_stage_name("f", temp);
 	assert_int_equal(linkat(scratch.fd, "f", scratch.fd, temp, 0), 0);
-	assert_int_equal(tt_stage_arrive_link(scratch.fd, temp, "f"), 0);
+	assert_int_equal(tt_stage_arrive_link(scratch.fd, temp, "f", false), 0);
 	assert_true(has(&scratch, "f"));
 	assert_int_equal(scratch_count(&scratch), 1);
 	scratch_close(&scratch);
@@ -131,7 +175,7 @@ static void test_a_failed_arrival_keeps_the_temporary(void **state)
 	scratch_open(&scratch);
 	assert_int_equal(mkdirat(scratch.fd, "f", 0755), 0);
 	assert_int_equal(create_in(&scratch, temp, &fd), 0);
-	assert_int_equal(tt_stage_arrive(scratch.fd, temp, "f"), -EISDIR);
+	assert_int_equal(tt_stage_arrive(scratch.fd, temp, "f", false), -EISDIR);
 	assert_true(has(&scratch, temp));
 	(void)close(fd);
 	scratch_close(&scratch);
@@ -213,7 +257,7 @@ static void test_a_sweep_at_the_same_time_does_not_take_new_temporaries(void **s
 		int fd = -1;
 
 		if (create_in(&scratch, temp, &fd) < 0
-			|| tt_stage_arrive(scratch.fd, temp, "f") < 0)
+			|| tt_stage_arrive(scratch.fd, temp, "f", false) < 0)
 			lost++;
 		if (fd >= 0)
 			(void)close(fd);
@@ -231,6 +275,8 @@ int main(void)
 		cmocka_unit_test(test_only_the_form_is_a_temporary),
 		cmocka_unit_test(test_names_differ),
 		cmocka_unit_test(test_a_file_arrives_in_one_step),
+		cmocka_unit_test(test_a_new_name_is_given_once_and_replaced_if_spelled_alike),
+		cmocka_unit_test(test_a_name_is_looked_for_as_it_is_spelled),
 		cmocka_unit_test(test_a_temporary_tells_its_group_no_more_than_everybody),
 		cmocka_unit_test(test_two_names_of_one_inode_leave_no_temporary),
 		cmocka_unit_test(test_a_failed_arrival_keeps_the_temporary),
