@@ -131,7 +131,7 @@ warm() { # FILE PATTERN...
 # Compares two snapshots: 0 the same, 1 pages have come, 2 pages have only gone; those are read again.
 compare_pages() { # BEFORE AFTER
 	python3 - "$1" "$2" <<-'END'
-		import os, sys
+		import os, re, sys
 
 		def read(path):
 		    pages = {}
@@ -153,7 +153,8 @@ compare_pages() { # BEFORE AFTER
 		            code = 1 if word == "came" or code == 1 else 2
 		if code == 2:
 		    for name in before:
-		        fd = os.open(name, os.O_RDONLY | os.O_NOATIME)
+		        path = re.sub(rb"\\([0-7]{3})", lambda octal: bytes([int(octal[1], 8)]), os.fsencode(name))
+		        fd = os.open(path, os.O_RDONLY | os.O_NOATIME)
 		        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
 		        for page in sorted(before[name] - after.get(name, set())):
 		            os.pread(fd, 4096, page * 4096)

@@ -90,3 +90,108 @@ copies_on() { # DIRECTORY
 	tiptoe 0 -a ram/new/ ram/again
 	treecmp --no-sparse ram/new ram/again
 }
+
+@test "FUSE that writes back: nothing is left, and what was resident stays" {
+	make_faultfs "$PWD/disk" "$PWD/below" writeback
+	copies_on disk
+	tiptoe 0 -a --stats src/ disk/stats
+	[[ $output == *"Mechanism: fuse"* ]]
+}
+
+@test "FUSE that writes through: nothing is left, and what was resident stays" {
+	make_faultfs "$PWD/disk" "$PWD/below"
+	rm src/big
+	warm src/larger --half 1M
+	copy_to_and_fro() {
+		rm -rf disk/new back
+		tiptoe 0 -a src/ disk/new
+		tiptoe 0 -a disk/new/ back
+	}
+	leaves_as_found src copy_to_and_fro
+	expect "pages of the copies" "$(resident disk/new back)" == 0
+	treecmp --no-sparse src back
+}
+
+# Times before 1970 and after 2038, modes, holes, links, names, what is no file.
+make_odd_tree() { # DIRECTORY
+	mkdir -p "$1"/{empty,closed,deep/er/still}
+	make_file "$1/before" 20K
+	touch -d @-86400.5 "$1/before"
+	make_file "$1/at-zero" 3K
+	touch -d @0 "$1/at-zero"
+	make_file "$1/far" 3K
+	touch -d @4200000000 "$1/far"
+	make_file "$1/none" 5K
+	chmod 0 "$1/none"
+	make_file "$1/only-write" 5K
+	chmod 200 "$1/only-write"
+	truncate -s 9M "$1/holes"
+	printf data | dd of="$1/holes" bs=1 seek=5000000 conv=notrunc status=none
+	make_file "$1/big" 11M
+	make_file "$1/deep/er/still/file" 70K
+	ln "$1/big" "$1/deep/link-of-big"
+	ln -s /nowhere "$1/dangling"
+	mkfifo "$1/fifo"
+	make_file "$1/$(printf 'n%.0s' {1..250})" 1K
+	make_file "$1/"$'b\xffad\nname' 1K
+	make_file "$1/closed/file" 1K
+	chmod 555 "$1/closed"
+}
+
+@test "squashfs and erofs as sources: the copy is equal, and what was resident stays" {
+	make_odd_tree odd
+	mksquashfs odd squash.img -quiet -no-progress >/dev/null
+	mkfs.erofs --quiet erofs.img odd >/dev/null
+	mkdir squash erofs
+	for type in squash erofs; do
+		mount -o loop,ro "$type.img" "$type"
+		cat "$type/big" >/dev/null
+		leaves_as_found "$type" copy_whole "$type"
+		expect "pages of the copy" "$(resident copy)" == 0
+		treecmp --no-sparse "$type" copy
+		cmp odd/big copy/big
+		cmp odd/holes copy/holes
+	done
+}
+
+copy_whole() { # SOURCE
+	rm -rf copy
+	tiptoe 0 -aH "$1/" copy
+}
+
+@test "a merged overlayfs as source: what is seen is copied, no whiteout" {
+	mkdir lower upper work merged
+	make_odd_tree lower
+	mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work merged
+	rm merged/far merged/deep/link-of-big
+	rm -r merged/empty
+	mkdir merged/empty
+	touch merged/empty/new
+	printf more >>merged/before
+	leaves_as_found merged copy_whole merged
+	# A file that is only below, and one that has come up, have numbers of different kinds.
+	treecmp merged copy
+	[ ! -e copy/far ]
+}
+
+@test "oddities of FUSE as source and as destination: the copy is equal, the next run has nothing to do" {
+	make_odd_tree odd
+	mkdir mnt
+	local sparse
+	for options in direct forget no-type ino-zero one-link no-blocks no-seek no-rename2 \
+		no-type,ino-zero,one-link,no-blocks,no-seek,no-rename2,writeback; do
+		make_faultfs mnt below "$options"
+		tiptoe 0 -aH odd/ mnt/dst
+		treecmp odd below/dst
+		run "$TIPTOE" -aHi odd/ mnt/dst
+		check_run 0
+		[ -z "$output" ] || { echo "$options: $output"; false; }
+		rm -rf copy
+		tiptoe 0 -aH mnt/dst/ copy
+		# Nobody says where the holes are.
+		[[ $options == *no-seek* ]] && sparse=--no-sparse || sparse=
+		treecmp $sparse odd copy
+		umount mnt
+		rm -rf below
+	done
+}
