@@ -42,12 +42,15 @@ static int64_t copy_write_direct(
 	if (!writer->is_direct)
 		return 0;
 	uint64_t part = bytes & ~(uint64_t)(writer->direct.offset_bytes - 1);
-	int r = part > 0 && tt_direct_fits(&writer->direct, from, offset, part)
-			? tt_fd_pwrite_all(writer->fd, from, part, offset, 0)
-			: -EINVAL;
 
-	if (r == -EINVAL) {
-		tt_writer_leave_direct(writer);
+	if (!tt_direct_fits(&writer->direct, from, offset, part)) {
+		tt_writer_leave_direct(writer, "a piece of it is not aligned");
+		return 0;
+	}
+	int r = part > 0 ? tt_fd_pwrite_all(writer->fd, from, part, offset, 0) : 0;
+
+	if (part == 0 || r == -EINVAL) {
+		tt_writer_leave_direct(writer, r < 0 ? "the kernel refuses to write it so" : NULL);
 		return 0;
 	}
 	if (r < 0)
@@ -219,17 +222,16 @@ int tt_copy_content(struct tt_copy_worker *worker, const struct tt_copy_request 
 {
 	*ret_result = (struct tt_copy_result){0};
 	int r = copy_data(worker, request, ret_result);
-
-	if (r < 0)
-		return r;
 	/* A hole at the end is a length, not a write; and O_DIRECT began with the length that was
-	 * told. */
+	 * told, which a copy that failed must not seem to have. */
 	bool is_long = request->writer->was_direct && ret_result->size_bytes != request->size_bytes;
+	bool is_sparse =
+		r == 0 && ret_result->size_bytes > 0 && (request->holes || request->sparse);
 
-	if ((((request->holes || request->sparse) && ret_result->size_bytes > 0) || is_long)
-		&& ftruncate(request->writer->fd, (off_t)ret_result->size_bytes) < 0) {
+	if ((is_long || is_sparse)
+		&& ftruncate(request->writer->fd, (off_t)ret_result->size_bytes) < 0 && r == 0) {
 		ret_result->failed = TT_COPY_WRITING;
 		return -errno;
 	}
-	return 0;
+	return r;
 }

@@ -209,9 +209,14 @@ static bool stream_may_write(struct tt_stream *stream, struct stream_chunk *chun
 		&& (stream->undirect
 			|| !tt_direct_fits(
 				&writer->direct, chunk->data, chunk->offset, chunk->bytes))) {
+		bool is_tail = chunk->offset % writer->direct.offset_bytes == 0;
+
 		if (stream->writes > 0)
 			return false;
-		tt_writer_leave_direct(writer);
+		tt_writer_leave_direct(writer, stream->undirect
+						       ? "the kernel refuses to write it so"
+					       : is_tail ? NULL
+							 : "a piece of it is not aligned");
 	}
 	chunk->direct = writer->is_direct;
 	/* Asleep only when everything charged so far has been written and handed over. */

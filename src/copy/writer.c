@@ -100,11 +100,12 @@ int tt_writer_begin_direct(struct tt_writer *writer, int fd, uint64_t size_bytes
 	return 0;
 }
 
-void tt_writer_leave_direct(struct tt_writer *writer)
+void tt_writer_leave_direct(struct tt_writer *writer, const char *why)
 {
 	if (!writer->is_direct)
 		return;
 	writer->is_direct = false;
+	writer->refusal = why;
 	(void)tt_direct_set(writer->fd, false);
 }
 
@@ -152,7 +153,7 @@ void tt_writer_wrote_direct(struct tt_writer *writer, uint64_t offset, uint64_t 
 
 void tt_writer_end(struct tt_writer *writer)
 {
-	tt_writer_leave_direct(writer);
+	tt_writer_leave_direct(writer, NULL);
 	if (!writer->pacer || writer->whole)
 		return;
 	writer_hand_over(writer);

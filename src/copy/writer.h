@@ -30,6 +30,7 @@ struct tt_writer {
 	bool is_direct;          /* O_DIRECT is on; nothing is charged meanwhile */
 	bool was_direct;         /* ... or has been: the file may be longer than what was written */
 	struct tt_direct direct; /* alignment then */
+	const char *refusal;     /* why it did not stay on up to the tail, or NULL */
 	bool whole;              /* small file: charged once, goes with its batch, no windows */
 	uint64_t window_start_bytes;
 	uint64_t written_bytes; /* end of what has been written in order */
@@ -50,9 +51,9 @@ void tt_writer_begin(struct tt_writer *writer, int fd, uint64_t size_bytes, stru
 int tt_writer_begin_direct(struct tt_writer *writer, int fd, uint64_t size_bytes,
 	struct tt_pacer *pacer, struct tt_pacer_file *file, const struct tt_writer_hooks *hooks);
 
-/* From here on the ordinary way: the tail of a file, or what cannot be aligned. With no write in
- * flight. */
-void tt_writer_leave_direct(struct tt_writer *writer);
+/* From here on the ordinary way. With no write in flight. `why`: for people, constant; NULL for the
+ * tail of a file, which is always written so. */
+void tt_writer_leave_direct(struct tt_writer *writer, const char *why);
 
 /* [offset, offset + bytes) has been written with O_DIRECT, in order of offsets. */
 void tt_writer_wrote_direct(struct tt_writer *writer, uint64_t offset, uint64_t bytes);

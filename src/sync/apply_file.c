@@ -312,6 +312,8 @@ static enum file_outcome file_transfer(struct file_copy *copy, struct tt_arrival
 	tt_writer_end(&writer);
 	tt_neutral_reader_end(&reader);
 	tt_volume_tell_no_direct(
+		engine, to, copy->dir, copy->task->wanted->name, true, writer.refusal);
+	tt_volume_tell_no_direct(
 		engine, from, copy->dir, copy->task->wanted->name, false, reader.refusal);
 	arrival->size_bytes = result.size_bytes;
 	arrival->literal_bytes = result.literal_bytes;
