@@ -61,6 +61,9 @@ _tiptoe()
 			--ignore-existing
 			-W --whole-file
 			-S --sparse
+			--inplace
+			--append
+			--append-verify
 			--fsync
 			-n --dry-run
 			--delete

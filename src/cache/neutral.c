@@ -241,20 +241,30 @@ static void neutral_drop_until(struct tt_neutral_reader *reader, uint64_t to)
 void tt_neutral_reader_begin(struct tt_neutral_reader *reader, int fd, uint64_t size_bytes,
 	enum tt_cache_mode mode, struct tt_neutral_fs *fs, struct tt_neutral_stats *stats)
 {
+	tt_neutral_reader_begin_at(reader, fd, 0, size_bytes, mode, fs, stats);
+}
+
+void tt_neutral_reader_begin_at(struct tt_neutral_reader *reader, int fd, uint64_t start_bytes,
+	uint64_t size_bytes, enum tt_cache_mode mode, struct tt_neutral_fs *fs,
+	struct tt_neutral_stats *stats)
+{
+	const uint64_t edge = start_bytes / TT_NEUTRAL_SEGMENT_BYTES * TT_NEUTRAL_SEGMENT_BYTES;
+
 	reader->fd = fd;
 	reader->fs = fs;
 	reader->stats = stats;
 	reader->mode = mode;
 	reader->size_bytes = size_bytes;
-	reader->looked_bytes = 0;
-	reader->dropped_bytes = 0;
+	reader->start_bytes = edge;
+	reader->looked_bytes = edge;
+	reader->dropped_bytes = edge;
 	reader->facts = TT_MECHANISM_IS_ASKABLE
 			| tt_mechanism_facts(mode, fs->method, &(const struct tt_probe){0});
 	reader->unknown = false;
 	reader->active = size_bytes > 0 && neutral_choose(reader) != TT_MECHANISM_ORDINARY;
 	reader->all_ours = true;
 	reader->left_pages = 0;
-	reader->passed_bytes = 0;
+	reader->passed_bytes = start_bytes;
 	reader->is_direct = false;
 	reader->refusal = NULL;
 	if (mode == TT_CACHE_DIRECT && size_bytes > 0) {
@@ -262,7 +272,7 @@ void tt_neutral_reader_begin(struct tt_neutral_reader *reader, int fd, uint64_t 
 			neutral_ask_direct(reader);
 		neutral_enter_direct(reader);
 	}
-	tt_neutral_reader_ahead(reader, 0);
+	tt_neutral_reader_ahead(reader, start_bytes);
 }
 
 void tt_neutral_reader_ahead(struct tt_neutral_reader *reader, uint64_t offset)
@@ -276,7 +286,7 @@ void tt_neutral_reader_ahead(struct tt_neutral_reader *reader, uint64_t offset)
 		&& !reader->unknown) {
 		/* Only after a hole was skipped: what is known about the segment that makes room is
 		 * used first. */
-		if (reader->looked_bytes >= 3 * TT_NEUTRAL_SEGMENT_BYTES)
+		if (reader->looked_bytes >= reader->start_bytes + 3 * TT_NEUTRAL_SEGMENT_BYTES)
 			neutral_drop_until(
 				reader, reader->looked_bytes - 2 * TT_NEUTRAL_SEGMENT_BYTES);
 		neutral_look(reader, reader->looked_bytes / TT_NEUTRAL_SEGMENT_BYTES);
@@ -345,8 +355,11 @@ void tt_neutral_reader_passed(struct tt_neutral_reader *reader, uint64_t offset)
  * stay (mm/truncate.c skips them): waits for it, drops again. */
 static void neutral_drop_ahead(struct tt_neutral_reader *reader, uint64_t end)
 {
-	const uint64_t from =
+	uint64_t from =
 		reader->passed_bytes / tt_residency_folio_bytes() * tt_residency_folio_bytes();
+
+	if (from < reader->start_bytes)
+		from = reader->start_bytes;
 
 	for (unsigned i = 0; i < NEUTRAL_MOST_PAUSES && reader->left_pages > 0; i++) {
 		nanosleep(&(struct timespec){.tv_nsec = NEUTRAL_PAUSE_NS}, NULL);
@@ -374,7 +387,7 @@ void tt_neutral_reader_end(struct tt_neutral_reader *reader)
 	/* What would not go may have been read-ahead in flight: once more, now that all is quiet.
 	 */
 	if (reader->left_pages > 0 && reader->all_ours && !tt_neutral_drop_too_dear(reader->stats))
-		reader->left_pages =
-			tt_neutral_drop(reader->fd, reader->fs->method, 0, end, reader->stats);
+		reader->left_pages = tt_neutral_drop(
+			reader->fd, reader->fs->method, reader->start_bytes, end, reader->stats);
 	reader->stats->left += reader->left_pages;
 }

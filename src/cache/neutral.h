@@ -84,6 +84,7 @@ struct tt_neutral_reader {
 	struct tt_neutral_stats *stats;
 	enum tt_cache_mode mode;
 	uint64_t size_bytes;
+	uint64_t start_bytes;   /* of the first segment */
 	uint64_t looked_bytes;  /* segments below this offset have been looked at */
 	uint64_t dropped_bytes; /* everything below is done with */
 	uint64_t passed_bytes;  /* everything below has been read */
@@ -103,6 +104,12 @@ struct tt_neutral_reader {
  * until the end. Any thread, one at a time per reader. */
 void tt_neutral_reader_begin(struct tt_neutral_reader *reader, int fd, uint64_t size_bytes,
 	enum tt_cache_mode mode, struct tt_neutral_fs *fs, struct tt_neutral_stats *stats);
+
+/* The same for a reader that begins at `start_bytes`: what is before the segment which holds that
+ * byte is not looked at and not dropped. */
+void tt_neutral_reader_begin_at(struct tt_neutral_reader *reader, int fd, uint64_t start_bytes,
+	uint64_t size_bytes, enum tt_cache_mode mode, struct tt_neutral_fs *fs,
+	struct tt_neutral_stats *stats);
 
 /* RWF_* flags for reads of this file; with RWF_DONTCACHE reads must be of at least 4 MiB, aligned
  * to 2 MiB, or of the whole file (a folio is dropped after the first read that touches it, and read
@@ -153,6 +160,26 @@ void tt_neutral_old_deinit(struct tt_neutral_old *old);
  * be NULL: no limit). Counts what is left. Any thread. */
 void tt_neutral_written(int fd, uint64_t size_bytes, const struct tt_neutral_old *old,
 	const struct tt_neutral_fs *fs, _Atomic int64_t *keep_budget_pages,
+	struct tt_neutral_stats *stats);
+
+/* Whether that page was resident. */
+static inline bool tt_neutral_old_had(const struct tt_neutral_old *old, uint64_t page)
+{
+	if (page >= old->pages || old->resident_pages == 0)
+		return false;
+	return !old->bits || (old->bits[page / 64] >> (page % 64) & 1);
+}
+
+/* For a file that is written in place, while it is being written: drops the pages of the clean
+ * window [from, to) that `old` did not have. Counts nothing, looks at nothing. Any thread. */
+void tt_neutral_updated_window(
+	int fd, uint64_t from_bytes, uint64_t to_bytes, const struct tt_neutral_old *old);
+
+/* After writeback of a file that was written in place from `from_bytes` on: of these pages those
+ * that `old` had stay, or are read back if the writing took them away (holes), and the others go.
+ * Counts what is left. Any thread. */
+void tt_neutral_updated(int fd, uint64_t from_bytes, uint64_t size_bytes,
+	const struct tt_neutral_old *old, const struct tt_neutral_fs *fs,
 	struct tt_neutral_stats *stats);
 
 /* Adds `from` to `to`. */

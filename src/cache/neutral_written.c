@@ -49,13 +49,6 @@ void tt_neutral_old_deinit(struct tt_neutral_old *old)
 	*old = (struct tt_neutral_old){0};
 }
 
-static bool neutral_old_had(const struct tt_neutral_old *old, uint64_t page)
-{
-	if (page >= old->pages || old->resident_pages == 0)
-		return false;
-	return !old->bits || (old->bits[page / 64] >> (page % 64) & 1);
-}
-
 /* Reads pages back, just these: FADV_RANDOM switches read-ahead off for the descriptor
  * (mm/fadvise.c). */
 static uint64_t neutral_warm(int fd, uint64_t pages, const struct tt_neutral_old *old)
@@ -68,7 +61,8 @@ static uint64_t neutral_warm(int fd, uint64_t pages, const struct tt_neutral_old
 	for (uint64_t at = 0; at < pages;) {
 		uint64_t run = at;
 
-		while (run < pages && run - at < sizeof buffer / page && neutral_old_had(old, run))
+		while (run < pages && run - at < sizeof buffer / page
+			&& tt_neutral_old_had(old, run))
 			run++;
 		if (run > at && tt_fd_pread(fd, buffer, (run - at) * page, at * page, 0) > 0)
 			warmed += run - at;

@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct tt_neutral_old;
 struct tt_pacer;
 
 /* How writeback is had on the file system of a file. */
@@ -39,8 +40,10 @@ struct tt_pacer_file {
 	bool started;      /* the kernel starts writeback itself: everything is written with
 			      RWF_DONTCACHE */
 	bool drop_windows; /* drop a window's pages when it is clean */
-	bool fsync;        /* --fsync */
-	bool can_count;    /* cachestat tells whether pages are dirty here */
+	const struct tt_neutral_old *keep; /* with drop_windows, for a file in place: but not these;
+					      borrowed as fd, may be NULL */
+	bool fsync;                        /* --fsync */
+	bool can_count;                    /* cachestat tells whether pages are dirty here */
 	/* the pacer's */
 	uint64_t charged_bytes; /* not yet given back, without windows in flight */
 	unsigned windows;       /* in flight */

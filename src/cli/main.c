@@ -26,6 +26,7 @@
  *	cache/neutral.c		leaves the cache as found
  *	cache/neutral_drop.c	asks pages to go, counts
  *	cache/neutral_written.c	the same for the destination
+ *	cache/neutral_updated.c	the same for files in place
  *	cache/pacer.c		bounds dirty pages per disk
  *	cache/pacer_budget.c	how many dirty bytes are allowed
  *	copy/copy.c		chooses how to copy one
@@ -49,6 +50,7 @@
  *	sync/engine.c		one run from end to end
  *	sync/apply.c		does what plan has decided
  *	sync/apply_file.c	the same for regular files
+ *	sync/apply_inplace.c	files written under their own names
  *	sync/arrive.c		a batch gets its names
  *	sync/finish.c		directories after their last child
  *	cli/options.c		argv to policies
@@ -185,6 +187,7 @@ static enum tt_exit main_copy(const struct tt_options *options)
 		.update = options->engine.plan.update,
 		.existing = options->engine.plan.existing,
 		.ignore_existing = options->engine.plan.ignore_existing,
+		.append = options->engine.plan.append,
 	};
 	struct tt_report report;
 	enum tt_exit code;

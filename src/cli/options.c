@@ -155,6 +155,12 @@ static enum tt_exit options_apply(
 	case TT_OPTIONTABLE_ARCHIVE:
 		options_set_archive(&options->engine.plan);
 		return TT_EXIT_OK;
+	case TT_OPTIONTABLE_APPEND:
+		options->append = use->negated ? TT_INPLACE_NO : TT_INPLACE_APPEND;
+		return TT_EXIT_OK;
+	case TT_OPTIONTABLE_APPEND_VERIFY:
+		options->append = TT_INPLACE_APPEND_VERIFY;
+		return TT_EXIT_OK;
 	case TT_OPTIONTABLE_NODES:
 		options->engine.plan.devices = options->engine.plan.specials = !use->negated;
 		return TT_EXIT_OK;
@@ -273,6 +279,14 @@ static enum tt_exit options_finish(struct tt_options *options, char *message)
 	if (!tt_filter_is_empty(options->filter))
 		engine->filter = options->filter;
 
+	engine->plan.append = options->append != TT_INPLACE_NO;
+	engine->inplace = engine->plan.append ? options->append
+			  : options->inplace  ? TT_INPLACE_WHOLE
+					      : TT_INPLACE_NO;
+
+	if (engine->plan.append && options->whole_file)
+		return options_fail(
+			message, TT_EXIT_USAGE, "--append cannot be used with --whole-file (-W)");
 	if (options->one_file_system > 1)
 		return options_fail(message, TT_EXIT_UNSUPPORTED,
 			"option -xx of rsync is not supported by tiptoe yet (-x is)");

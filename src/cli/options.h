@@ -37,6 +37,8 @@ struct tt_options {
 	/* Until the end of parsing only: which --delete-WHEN was asked for. */
 	bool delete_any, delete_before, delete_during, delete_after;
 	bool whole_file; /* -W is what tiptoe does between local trees */
+	bool inplace;
+	enum tt_engine_inplace append;
 	const char *probe_dir;
 
 	/* Owned array of borrowed strings; the last one is the destination. */

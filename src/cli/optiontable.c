@@ -29,6 +29,8 @@
 #define INCLUDE TT_OPTIONTABLE_PATTERN_INCLUDE
 #define ARCHIVE TT_OPTIONTABLE_ARCHIVE
 #define NODES   TT_OPTIONTABLE_NODES
+#define APPEND  TT_OPTIONTABLE_APPEND
+#define VERIFY  TT_OPTIONTABLE_APPEND_VERIFY
 #define SIZE    TT_OPTIONTABLE_SIZE
 #define WORKERS TT_OPTIONTABLE_WORKERS
 #define MODE    TT_OPTIONTABLE_CACHE
@@ -61,6 +63,9 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	{"ignore-existing", 0, NULL, FLAG, AT(engine.plan.ignore_existing), HOW, "change no files that DST has", "0.1", false},
 	{"whole-file", 'W', NULL, FLAG, AT(whole_file), HOW, "copy files whole (always so between local trees)", "0.1", false},
 	{"sparse", 'S', NULL, FLAG, AT(engine.sparse), HOW, "make holes of long runs of zeros (holes of the source are always kept)", "0.1", true},
+	{"inplace", 0, NULL, FLAG, AT(inplace), HOW, "write into the files of DST themselves, not into new ones that replace them", "0.1", true},
+	{"append", 0, NULL, APPEND, 0, HOW, "only write what files of DST are too short; what they have is not looked at (implies --inplace)", "0.1", true},
+	{"append-verify", 0, NULL, VERIFY, 0, HOW, "the same if what they have is the beginning of the file, else write it anew", "0.1", false},
 	{"fsync", 0, NULL, FLAG, AT(engine.fsync), HOW, "fsync every written file", "0.1", false},
 	{"dry-run", 'n', NULL, FLAG, AT(engine.dry_run), HOW, "only show what would be done", "0.1", false},
 
@@ -90,8 +95,6 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	REFUSED("8-bit-output", '8'),
 	REFUSED("acls", 'A'),
 	REFUSED("address", 0),
-	REFUSED("append", 0),
-	REFUSED("append-verify", 0),
 	REFUSED("atimes", 'U'),
 	REFUSED("backup", 'b'),
 	REFUSED("backup-dir", 0),
@@ -147,7 +150,6 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	REFUSED("inc-recursive", 0),
 	REFUSED("include-from", 0),
 	REFUSED("info", 0),
-	REFUSED("inplace", 0),
 	REFUSED("insecure-links", 0),
 	REFUSED("ipv4", '4'),
 	REFUSED("ipv6", '6'),
@@ -377,14 +379,14 @@ void tt_optiontable_print_help(FILE *stream)
 	}
 	fputs("\nWhat an option turned on, --no-OPTION turns off: --no-perms, --no-p, --no-D;\n"
 	      "possible for -r -l -H -p -t -o -g -D --devices --specials --numeric-ids -x -c\n"
-	      "-S -v -i -h --progress. See tiptoe(1).\n",
+	      "-S --inplace --append -v -i -h --progress. See tiptoe(1).\n",
 		stream);
 }
 
 void tt_optiontable_dump(FILE *stream)
 {
 	static const char *const types[] = {"flag", "count", "size", "workers", "cache", "text",
-		"exclude", "include", "archive", "nodes", "refused"};
+		"exclude", "include", "archive", "nodes", "append", "append-verify", "refused"};
 	static const char *const groups[] = {"what", "how", "delete", "output", "cache", "other"};
 
 	for (const struct tt_optiontable_row *row = tt_optiontable; !table_is_end(row); row++) {

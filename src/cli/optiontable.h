@@ -21,6 +21,8 @@ enum tt_optiontable_type {
 	TT_OPTIONTABLE_PATTERN_INCLUDE,
 	TT_OPTIONTABLE_ARCHIVE, /* several flags at once */
 	TT_OPTIONTABLE_NODES,   /* --devices --specials */
+	TT_OPTIONTABLE_APPEND,
+	TT_OPTIONTABLE_APPEND_VERIFY,
 	TT_OPTIONTABLE_REFUSED, /* rsync has it, tiptoe has not */
 };
 

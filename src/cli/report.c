@@ -472,8 +472,10 @@ void tt_report_event(void *context, const struct tt_event *event)
 		return;
 	report_lock(report);
 	if (policy->verbose > 1 && !report->said_delta && event->kind != TT_EVENT_CREATED_ROOT) {
-		report_put(
-			report, "delta-transmission disabled for local transfer or --whole-file\n");
+		report_put(report, policy->append
+					   ? "delta-transmission enabled\n"
+					   : "delta-transmission disabled for local transfer or "
+					     "--whole-file\n");
 		report->said_delta = true;
 	}
 	switch (event->kind) {

@@ -33,6 +33,7 @@ struct tt_report_policy {
 	bool verify_cache;
 	enum tt_engine_delete delete_mode;
 	bool update, existing, ignore_existing; /* to say at -vv why something is left alone */
+	bool append;                            /* rsync says otherwise then how it copies */
 };
 
 struct tt_report {

@@ -163,6 +163,7 @@ static int copy_plain(struct tt_copy_worker *worker, const struct tt_copy_reques
 	int r;
 
 	tt_extents_init(&extents, request->from_fd, request->size_bytes, request->holes);
+	tt_extents_start(&extents, request->start_bytes);
 	while ((r = tt_extents_next(&extents, buffer_bytes, &offset, &bytes)) > 0) {
 		r = copy_piece(worker, request, buffer, offset, bytes, result);
 		if (r <= 0)

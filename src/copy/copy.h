@@ -37,9 +37,11 @@ enum tt_copy_side {
 
 struct tt_copy_request {
 	int from_fd;
-	uint64_t size_bytes; /* what fstat said before */
-	bool holes;          /* the source has fewer blocks than its size: look for holes */
-	bool sparse;         /* -S: blocks of zeros become holes */
+	uint64_t size_bytes;  /* what fstat said before */
+	uint64_t start_bytes; /* what is below is there already (--append); less than size_bytes, or
+				 both 0 */
+	bool holes;           /* the source has fewer blocks than its size: look for holes */
+	bool sparse;          /* -S: blocks of zeros become holes */
 	struct tt_neutral_reader *reader; /* begun for from_fd */
 	struct tt_writer *writer;         /* begun for the destination */
 };

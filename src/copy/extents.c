@@ -14,6 +14,14 @@ void tt_extents_init(struct tt_extents *extents, int fd, uint64_t size_bytes, bo
 		extents->hole_bytes = size_bytes;
 }
 
+void tt_extents_start(struct tt_extents *extents, uint64_t start_bytes)
+{
+	extents->start_bytes = start_bytes;
+	extents->data_bytes = start_bytes;
+	if (extents->sparse)
+		extents->hole_bytes = start_bytes;
+}
+
 /* Finds the part after the present one. */
 static int extents_seek(struct tt_extents *extents)
 {
@@ -22,7 +30,7 @@ static int extents_seek(struct tt_extents *extents)
 	if (data < 0 && errno == ENXIO) /* nothing but a hole from here to the end */
 		return 0;
 	if (data < 0 && errno == EINVAL
-		&& extents->hole_bytes == 0) { /* the file system cannot tell */
+		&& extents->hole_bytes == extents->start_bytes) { /* the file system cannot tell */
 		extents->sparse = false;
 		extents->hole_bytes = extents->size_bytes;
 		return 1;

@@ -382,6 +382,7 @@ int tt_stream_copy(struct tt_copy_worker *worker, const struct tt_copy_request *
 		.ring = ring, .request = request, .worker = worker, .result = ret_result};
 	stream_lay_out(stream, buffer);
 	tt_extents_init(&stream->extents, request->from_fd, request->size_bytes, request->holes);
+	tt_extents_start(&stream->extents, request->start_bytes);
 	for (;;) {
 		stream_start_reads(stream);
 		stream_start_writes(stream);

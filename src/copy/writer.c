@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "cache/pacer.h"
@@ -109,6 +110,28 @@ void tt_writer_leave_direct(struct tt_writer *writer, const char *why)
 	(void)tt_direct_set(writer->fd, false);
 }
 
+void tt_writer_in_place(struct tt_writer *writer, uint64_t start_bytes, uint64_t old_bytes)
+{
+	writer->window_start_bytes = start_bytes;
+	writer->written_bytes = start_bytes;
+	writer->clear_bytes = old_bytes;
+}
+
+int tt_writer_clear(struct tt_writer *writer, uint64_t end_bytes)
+{
+	uint64_t from = writer->written_bytes;
+	uint64_t to = end_bytes < writer->clear_bytes ? end_bytes : writer->clear_bytes;
+
+	/* Pages of the range leave the cache with their content; the partial ones at its ends are
+	 * zeroed there. */
+	if (from < to && writer->error == 0
+		&& fallocate(writer->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
+			   (off_t)(to - from))
+			   < 0)
+		writer->error = -errno;
+	return writer->error;
+}
+
 bool tt_writer_try_charge(struct tt_writer *writer, uint64_t bytes)
 {
 	if (!writer->pacer || writer->whole || writer->is_direct)
@@ -131,13 +154,17 @@ void tt_writer_charge(struct tt_writer *writer, uint64_t bytes)
 
 void tt_writer_wrote(struct tt_writer *writer, uint64_t offset, uint64_t bytes)
 {
-	if (!writer->pacer || writer->whole)
-		return;
-	if (offset != writer->written_bytes) { /* behind a hole */
-		writer_hand_over(writer);
+	bool windows = writer->pacer && !writer->whole;
+
+	if (offset != writer->written_bytes) {         /* behind a hole */
+		(void)tt_writer_clear(writer, offset); /* told at the end */
+		if (windows)
+			writer_hand_over(writer);
 		writer->window_start_bytes = offset;
 	}
 	writer->written_bytes = offset + bytes;
+	if (!windows)
+		return;
 	uint64_t window = tt_pacer_window_bytes(writer->pacer);
 
 	if (writer->written_bytes - writer->window_start_bytes >= window)
@@ -149,6 +176,14 @@ void tt_writer_wrote_direct(struct tt_writer *writer, uint64_t offset, uint64_t 
 	if (writer->pacer)
 		writer_hand_over(writer);
 	writer->window_start_bytes = writer->written_bytes = offset + bytes;
+}
+
+void tt_writer_skip(struct tt_writer *writer, uint64_t end_bytes)
+{
+	if (writer->pacer && !writer->whole)
+		writer_hand_over(writer);
+	writer->window_start_bytes = end_bytes;
+	writer->written_bytes = end_bytes;
 }
 
 void tt_writer_end(struct tt_writer *writer)

@@ -32,6 +32,9 @@ struct tt_writer {
 	struct tt_direct direct; /* alignment then */
 	const char *refusal;     /* why it did not stay on up to the tail, or NULL */
 	bool whole;              /* small file: charged once, goes with its batch, no windows */
+	uint64_t clear_bytes; /* in place: the file had so many bytes before; what is skipped below
+				 becomes a hole */
+	int error;            /* of clearing, negative errno */
 	uint64_t window_start_bytes;
 	uint64_t written_bytes; /* end of what has been written in order */
 	uint64_t charged_bytes; /* of the present window, a little ahead of what is written */
@@ -57,6 +60,19 @@ void tt_writer_leave_direct(struct tt_writer *writer, const char *why);
 
 /* [offset, offset + bytes) has been written with O_DIRECT, in order of offsets. */
 void tt_writer_wrote_direct(struct tt_writer *writer, uint64_t offset, uint64_t bytes);
+
+/* After begin, for a file that is written in place: what is below `start_bytes` stays as it is, and
+ * of the `old_bytes` that the file has now nothing else shows through the holes of the new content.
+ */
+void tt_writer_in_place(struct tt_writer *writer, uint64_t start_bytes, uint64_t old_bytes);
+
+/* Everything below `end_bytes` has come there by other means than writing (a clone): nothing of it
+ * is to be cleared. */
+void tt_writer_skip(struct tt_writer *writer, uint64_t end_bytes);
+
+/* After the last write of a file in place: what it held between there and `end_bytes` becomes a
+ * hole. Returns 0 or the first error of all clearing. */
+int tt_writer_clear(struct tt_writer *writer, uint64_t end_bytes);
 
 /* Whether a charge for `bytes` more (at most 4 MiB, at most an eighth of the budget) is there
  * without sleeping; it is taken then. */

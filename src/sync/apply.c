@@ -184,6 +184,7 @@ static int apply_other(struct tt_worker *worker, struct tt_dir *dir, const struc
 	case TT_PLAN_SKIP:
 	case TT_PLAN_SKIP_NONREG:
 	case TT_PLAN_SKIP_DIR:
+	case TT_PLAN_SKIP_LONG:
 	case TT_PLAN_KEEP:
 	case TT_PLAN_COPY:
 	case TT_PLAN_DIRECTORY:

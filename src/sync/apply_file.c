@@ -7,6 +7,9 @@
  * that the next run takes it again; one that shrank or was rewritten leaves the old content in
  * place.
  *
+ * A file that is written in place (apply_inplace.h) goes the same way, except that it has no
+ * temporary, gets its attributes when it arrives, and is what it is after a failure.
+ *
  * A disk that is full may be full of our own temporaries: everything on its way arrives first, then
  * the file is tried once more, alone.
  */
@@ -21,6 +24,7 @@
 #include <unistd.h>
 
 #include "sync/apply.h"
+#include "sync/apply_inplace.h"
 #include "sync/arrive.h"
 #include "sync/reason.h"
 #include "sync/volume.h"
@@ -43,6 +47,8 @@ struct file_copy {
 	struct stat before;               /* of the source, before the first read */
 	struct stat made;                 /* of the temporary */
 	enum tt_mechanism_kind mechanism; /* of writing; with a pacer */
+	bool in_place, is_touched;        /* in place: it has been opened for writing */
+	uint64_t old_bytes;               /* in place: length before the first try */
 	unsigned tries;
 	bool last_try;
 	int full_error; /* -ENOSPC or -EDQUOT, with FILE_FULL */
@@ -86,7 +92,7 @@ static bool file_may_be_made(const struct file_copy *copy)
 
 	if (tt_reason_gave_up(engine, copy->dir))
 		return false;
-	if (!tt_apply_is_pinned(copy->dir, copy->task))
+	if (copy->in_place || !tt_apply_is_pinned(copy->dir, copy->task))
 		return true;
 	tt_engine_fail(engine, copy->task->existing ? "replacing" : "making", copy->dir, copy->name,
 		-EPERM);
@@ -103,7 +109,7 @@ static void file_look_at_old(struct file_copy *copy, struct tt_arrival *arrival)
 	const enum tt_cache_mode mode = worker->engine->policy.cache.mode;
 
 	if (!copy->dir->to || (mode != TT_CACHE_LEAVE && mode != TT_CACHE_DIRECT)
-		|| !copy->task->action.exists)
+		|| !copy->task->action.exists || copy->in_place)
 		return;
 	TT_FD_AUTO fd = tt_fd_open_read(copy->dir->destination_fd, copy->name);
 
@@ -118,11 +124,14 @@ static void file_prepare_paced(struct file_copy *copy, struct tt_arrival *arriva
 	const struct tt_volume *to = copy->dir->to;
 	struct tt_pacer_file *paced = &arrival->paced;
 	const bool hot = arrival->old.resident_pages > 0;
+	const bool overwrites = copy->in_place && arrival->inplace->old_bytes > 0;
 	const struct tt_mechanism *mechanism =
-		tt_volume_choose(to, TT_MECHANISM_NEW, (uint64_t)copy->before.st_size, hot);
+		tt_volume_choose(to, overwrites ? TT_MECHANISM_OVERWRITE : TT_MECHANISM_NEW,
+			(uint64_t)copy->before.st_size, hot);
 
 	paced->sync = to->sync;
-	paced->drop_windows = !hot;
+	paced->drop_windows = copy->in_place || !hot;
+	paced->keep = copy->in_place && hot ? &arrival->old : NULL;
 	paced->fsync = copy->worker->engine->policy.fsync;
 	paced->can_count = to->can_count;
 	paced->started = mechanism->kind == TT_MECHANISM_UNCACHED;
@@ -191,8 +200,8 @@ static enum file_outcome file_judge_change(
 			"%s grew while it was copied: what it held before was copied", shown);
 		return FILE_GOOD;
 	}
-	tt_log_line(engine->log, TT_LOG_ERROR,
-		"%s changed while it was copied: the old version stays", shown);
+	tt_log_line(engine->log, TT_LOG_ERROR, "%s changed while it was copied%s", shown,
+		copy->in_place ? "" : ": the old version stays");
 	atomic_fetch_add(&engine->errors, 1);
 	return FILE_FAILED;
 }
@@ -256,65 +265,80 @@ static int file_create(struct file_copy *copy, struct tt_arrival *arrival)
 		&arrival->paced.fd, &copy->made);
 }
 
-/* Whether the answer of an attribute call is about the data: NFS and FUSE write them back before
- * they ask their server, and the error of that is told once, here (fs/fuse/dir.c,
- * fuse_do_setattr()). */
-static bool file_is_about_data(int error)
+bool tt_apply_file_is_about_data(int error)
 {
 	return error == -EIO || error == -ENOTCONN || error == -ESTALE || error == -ESHUTDOWN
 	       || error == -EROFS;
 }
 
-static enum file_outcome file_set_attributes(struct file_copy *copy, int fd)
+/* Now, or when it arrives. */
+static enum file_outcome file_set_attributes(struct file_copy *copy, struct tt_arrival *arrival)
 {
 	struct tt_engine *engine = copy->worker->engine;
 	struct tt_entry wanted = file_wanted(copy);
 	enum tt_meta_step step;
-	int r = tt_meta_apply_made(
-		&engine->policy.meta, fd, &copy->made, &wanted, file_existing(copy), &step);
+
+	if (copy->in_place) {
+		arrival->inplace->wanted = wanted;
+		arrival->inplace->existing = file_existing(copy);
+		return FILE_GOOD;
+	}
+	int r = tt_meta_apply_made(&engine->policy.meta, arrival->paced.fd, &copy->made, &wanted,
+		file_existing(copy), &step);
 
 	if (r == 0)
 		return FILE_GOOD;
 	if (file_is_full(copy, r))
 		return FILE_FULL;
 	tt_engine_fail(engine, tt_meta_step_text(step), copy->dir, copy->task->wanted->name, r);
-	return file_is_about_data(r) ? FILE_FAILED : FILE_GOOD;
+	return tt_apply_file_is_about_data(r) ? FILE_FAILED : FILE_GOOD;
 }
 
-/* Copies the content into the temporary that the arrival holds. */
+/* Copies the content of a new file. */
+static int file_copy_new(struct file_copy *copy, struct tt_arrival *arrival, struct tt_volume *from,
+	struct tt_copy_request *request, struct tt_copy_result *ret_result)
+{
+	struct tt_worker *worker = copy->worker;
+	struct tt_neutral_reader reader;
+	struct tt_writer writer;
+
+	tt_neutral_reader_begin(&reader, copy->from_fd, request->size_bytes,
+		worker->engine->policy.cache.mode, &from->neutral, &worker->cache_stats);
+	file_begin_writer(copy, arrival, &writer);
+	request->reader = &reader;
+	request->writer = &writer;
+	int r = tt_copy_content(&worker->copy, request, ret_result);
+
+	tt_writer_end(&writer);
+	tt_neutral_reader_end(&reader);
+	tt_volume_tell_no_direct(worker->engine, copy->dir->to, copy->dir, copy->task->wanted->name,
+		true, writer.refusal);
+	tt_volume_tell_no_direct(
+		worker->engine, from, copy->dir, copy->task->wanted->name, false, reader.refusal);
+	return r;
+}
+
+/* Copies the content into the file that the arrival holds. */
 static enum file_outcome file_transfer(struct file_copy *copy, struct tt_arrival *arrival)
 {
 	struct tt_worker *worker = copy->worker;
 	struct tt_engine *engine = worker->engine;
-	struct tt_volume *to = copy->dir->to;
-	struct tt_neutral_reader reader;
-	struct tt_writer writer;
 	struct tt_copy_result result;
 	uint64_t size = (uint64_t)copy->before.st_size;
-
 	struct tt_volume *from = copy->dir->from;
 
 	if (copy->dir->layer_count > 1)
 		from = tt_volume_get(engine, copy->from_fd, from);
-	tt_neutral_reader_begin(&reader, copy->from_fd, size, engine->policy.cache.mode,
-		&from->neutral, &worker->cache_stats);
-	file_begin_writer(copy, arrival, &writer);
-	const struct tt_copy_request request = {
+	struct tt_copy_request request = {
 		.from_fd = copy->from_fd,
 		.size_bytes = size,
 		.holes = size > 4096 && (uint64_t)copy->before.st_blocks * 512 < size,
 		.sparse = engine->policy.sparse,
-		.reader = &reader,
-		.writer = &writer,
 	};
-	int r = tt_copy_content(&worker->copy, &request, &result);
+	int r = copy->in_place
+			? tt_inplace_copy(worker, arrival, from, &request, copy->old_bytes, &result)
+			: file_copy_new(copy, arrival, from, &request, &result);
 
-	tt_writer_end(&writer);
-	tt_neutral_reader_end(&reader);
-	tt_volume_tell_no_direct(
-		engine, to, copy->dir, copy->task->wanted->name, true, writer.refusal);
-	tt_volume_tell_no_direct(
-		engine, from, copy->dir, copy->task->wanted->name, false, reader.refusal);
 	arrival->size_bytes = result.size_bytes;
 	arrival->literal_bytes = result.literal_bytes;
 	if (r < 0)
@@ -322,36 +346,58 @@ static enum file_outcome file_transfer(struct file_copy *copy, struct tt_arrival
 	enum file_outcome outcome = file_judge_change(copy, &result);
 
 	if (outcome == FILE_GOOD)
-		outcome = file_set_attributes(copy, arrival->paced.fd);
-	if (outcome == FILE_GOOD && to->pacer)
+		outcome = file_set_attributes(copy, arrival);
+	if (outcome == FILE_GOOD && copy->dir->to->pacer)
 		tt_pacer_start(&arrival->paced);
 	return outcome;
 }
 
-/* One try: temporary, content, attributes, batch. */
+/* Opens what is written to. Reported if it fails. */
+static enum file_outcome file_begin(struct file_copy *copy, struct tt_arrival *arrival)
+{
+	struct tt_engine *engine = copy->worker->engine;
+	int r = 0;
+
+	/* On a later try the file may be another than it was at the first. */
+	if (copy->tries++ > 0 && fstat(copy->from_fd, &copy->before) < 0)
+		r = -errno;
+	else if (copy->in_place)
+		r = tt_inplace_open(
+			copy->worker, copy->dir, copy->task, copy->name, &copy->before, arrival);
+	else
+		r = file_create(copy, arrival);
+	if (file_is_full(copy, r))
+		return FILE_FULL;
+	if (r < 0) {
+		tt_engine_fail(engine,
+			copy->in_place ? "opening for writing" : "creating a temporary for",
+			copy->dir, copy->name, r);
+		if (!copy->in_place || !copy->task->action.exists)
+			tt_reason_refused(engine, copy->dir, r);
+		return FILE_FAILED;
+	}
+	copy->is_touched = copy->in_place;
+	if (copy->in_place && copy->tries == 1)
+		copy->old_bytes = arrival->inplace->old_bytes;
+	return FILE_GOOD;
+}
+
+/* One try: file to write to, content, attributes, batch. */
 static enum file_outcome file_try(struct file_copy *copy)
 {
 	struct tt_worker *worker = copy->worker;
 	struct tt_arrival *arrival = tt_arrive_new();
+	enum file_outcome outcome;
 
 	if (!arrival) {
 		tt_engine_fail(
 			worker->engine, "copying", copy->dir, copy->task->wanted->name, -ENOMEM);
 		return FILE_FAILED;
 	}
-	/* On a later try the file may be another than it was at the first. */
-	int r = copy->tries++ > 0 && fstat(copy->from_fd, &copy->before) < 0
-			? -errno
-			: file_create(copy, arrival);
-
-	if (r < 0) {
-		tt_arrive_free(arrival);
-		if (file_is_full(copy, r))
-			return FILE_FULL;
-		tt_engine_fail(
-			worker->engine, "creating a temporary for", copy->dir, copy->name, r);
-		tt_reason_refused(worker->engine, copy->dir, r);
-		return FILE_FAILED;
+	outcome = file_begin(copy, arrival);
+	if (outcome != FILE_GOOD) {
+		tt_arrive_free(worker, arrival);
+		return outcome;
 	}
 	tt_reason_taken(copy->dir);
 	arrival->dir = copy->dir;
@@ -361,12 +407,11 @@ static enum file_outcome file_try(struct file_copy *copy)
 	file_look_at_old(copy, arrival);
 	if (copy->dir->to->pacer)
 		file_prepare_paced(copy, arrival);
-	enum file_outcome outcome = file_transfer(copy, arrival);
-
+	outcome = file_transfer(copy, arrival);
 	/* A failed one goes the same way: its windows may be in flight, and the descriptor must
 	 * outlive them. */
 	arrival->discard = outcome != FILE_GOOD;
-	if (arrival->discard)
+	if (arrival->discard && !copy->in_place)
 		unlinkat(copy->dir->destination_fd, arrival->temp, 0);
 	tt_arrive_add(worker, arrival);
 	return outcome;
@@ -394,6 +439,42 @@ static enum file_outcome file_try_alone(struct file_copy *copy)
 	return outcome;
 }
 
+/* All tries. */
+static enum file_outcome file_do(struct file_copy *copy)
+{
+	enum file_outcome outcome = file_try(copy);
+
+	if (outcome == FILE_CHANGED) {
+		/* In place, what the first try has written must not count as what was there. */
+		if (copy->in_place)
+			tt_arrive_drain(copy->worker);
+		copy->last_try = true;
+		outcome = file_try(copy);
+	}
+	if (outcome == FILE_FULL)
+		outcome = file_try_alone(copy);
+	if (outcome != FILE_GOOD && copy->is_touched
+		&& !atomic_load(&copy->worker->engine->asked_to_stop))
+		tt_inplace_tell(copy->worker->engine, copy->dir, copy->task->wanted->name);
+	return outcome;
+}
+
+/* A log that is shorter than it was listed has been rotated: appending would mix two of them. */
+static bool file_is_diminished(const struct file_copy *copy)
+{
+	struct tt_engine *engine = copy->worker->engine;
+	const char *name = copy->task->wanted->name;
+	char path[PATH_MAX], shown[PATH_MAX];
+
+	if (!engine->policy.plan.append
+		|| (uint64_t)copy->before.st_size >= copy->task->wanted->size_bytes)
+		return false;
+	tt_log_line(engine->log, TT_LOG_WARNING, "skipped diminished file: %s",
+		tt_log_escape(
+			tt_engine_path(copy->dir, name, path, sizeof path), shown, sizeof shown));
+	return true;
+}
+
 void tt_apply_file(struct tt_worker *worker, struct tt_dir *dir, const struct tt_task *task)
 {
 	struct file_copy copy = {
@@ -401,17 +482,13 @@ void tt_apply_file(struct tt_worker *worker, struct tt_dir *dir, const struct tt
 		.dir = dir,
 		.task = task,
 		.name = dir->destination_name ? dir->destination_name : task->wanted->name,
+		.in_place = tt_inplace_is_asked(worker->engine, task),
 	};
 	enum file_outcome outcome = FILE_FAILED;
 
 	if (file_may_be_made(&copy) && file_open(&copy) == 0) {
-		outcome = file_try(&copy);
-		if (outcome == FILE_CHANGED) {
-			copy.last_try = true;
-			outcome = file_try(&copy);
-		}
-		if (outcome == FILE_FULL)
-			outcome = file_try_alone(&copy);
+		if (!file_is_diminished(&copy))
+			outcome = file_do(&copy);
 		tt_fd_close(copy.from_fd);
 	}
 	if (outcome != FILE_GOOD)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "sync/apply.h"
+#include "sync/apply_inplace.h"
 #include "sync/finish.h"
 #include "sync/reason.h"
 #include "sync/volume.h"
@@ -42,10 +43,14 @@ static bool arrive_rename(struct tt_worker *worker, struct tt_arrival *arrival)
 		r = tt_fd_flush(arrival->paced.fd);
 	if (r < 0) {
 		tt_engine_fail(engine, "writing", arrival->dir, arrive_name(arrival), r);
+		if (arrival->inplace)
+			tt_inplace_tell(engine, arrival->dir, arrive_name(arrival));
 		if (r == -ENOSPC || r == -EDQUOT)
 			tt_engine_full(engine);
 		return false;
 	}
+	if (arrival->inplace)
+		return tt_inplace_arrive(worker, arrival);
 	r = tt_stage_arrive(
 		arrival->dir->destination_fd, arrival->temp, arrive_name(arrival), arrival->is_new);
 	if (r < 0) {
@@ -61,6 +66,10 @@ static void arrive_drop(struct tt_worker *worker, const struct tt_arrival *arriv
 {
 	struct tt_engine *engine = worker->engine;
 
+	if (arrival->inplace) {
+		tt_inplace_leave(worker, arrival, volume, good);
+		return;
+	}
 	if (engine->policy.cache.mode == TT_CACHE_KEEP || !volume->paced)
 		return;
 	if (arrival->paced.is_empty
@@ -81,14 +90,15 @@ static bool arrive_one(
 
 	/* Of a discarded one the name is gone already, and the directory may be: only the pages are
 	 * left. */
-	if (!good && !discarded)
+	if (!good && !discarded && !arrival->inplace)
 		unlinkat(dir->destination_fd, arrival->temp, 0);
 	arrive_drop(worker, arrival, volume, good);
 	if (close(arrival->paced.fd) < 0 && errno != EINTR && good)
 		tt_engine_fail(worker->engine, "closing", dir, arrive_name(arrival), -errno);
+	arrival->paced.fd = -1;
 	if (good)
 		worker->stats.literal_bytes += arrival->literal_bytes;
-	tt_arrive_free(arrival);
+	tt_arrive_free(worker, arrival);
 	if (good && group)
 		tt_apply_settle_group(worker, group, true);
 	else if (!good && !discarded)
@@ -138,8 +148,10 @@ struct tt_arrival *tt_arrive_new(void)
 	return arrival;
 }
 
-void tt_arrive_free(struct tt_arrival *arrival)
+void tt_arrive_free(struct tt_worker *worker, struct tt_arrival *arrival)
 {
+	tt_fd_close(arrival->paced.fd);
+	tt_inplace_deinit(worker->engine, arrival);
 	tt_neutral_old_deinit(&arrival->old);
 	free(arrival);
 }

@@ -13,8 +13,8 @@
  * worker's batch may have to go. NULL without memory. */
 struct tt_arrival *tt_arrive_new(void);
 
-/* A record that came to nothing: no descriptor, no temporary. */
-void tt_arrive_free(struct tt_arrival *arrival);
+/* Frees a record that is in no batch, and closes its file. */
+void tt_arrive_free(struct tt_worker *worker, struct tt_arrival *arrival);
 
 /* The file is written, as far as it goes (arrival->discard), to the volume of its directory: takes
  * it over into the worker's batch. Where writes are not paced it arrives at once. */

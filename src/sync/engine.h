@@ -23,6 +23,14 @@
 struct tt_engine;
 struct tt_filter;
 
+/* Which files are written under their own names, and from where. */
+enum tt_engine_inplace {
+	TT_INPLACE_NO,            /* all arrive whole */
+	TT_INPLACE_WHOLE,         /* --inplace */
+	TT_INPLACE_APPEND,        /* --append: what is there stays, unseen */
+	TT_INPLACE_APPEND_VERIFY, /* --append-verify: if it is the same */
+};
+
 enum tt_engine_delete {
 	TT_DELETE_NONE,
 	TT_DELETE_BEFORE,
@@ -36,6 +44,7 @@ struct tt_engine_policy {
 	struct tt_cache_policy cache;
 	const struct tt_filter *filter; /* may be NULL; borrowed for the run */
 	enum tt_engine_delete delete_mode;
+	enum tt_engine_inplace inplace;
 	bool dry_run;         /* -n */
 	bool one_file_system; /* -x */
 	bool sparse;          /* -S: make holes of zeros; holes of the source are always kept */

@@ -124,6 +124,11 @@ static void plan_regular(const struct tt_plan_policy *policy, const struct tt_en
 			action->kind = TT_PLAN_ATTRIBUTES;
 		return;
 	}
+	if (policy->append && existing->size_bytes >= wanted->size_bytes) {
+		action->kind = TT_PLAN_SKIP_LONG;
+		action->item = 0;
+		return;
+	}
 	action->kind = TT_PLAN_COPY;
 	action->item |= TT_ITEM_TRANSFER;
 	if (wanted->size_bytes != existing->size_bytes)

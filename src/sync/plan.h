@@ -26,6 +26,7 @@ struct tt_plan_policy {
 	bool update;          /* -u: keep destination files that are newer */
 	bool existing;        /* --existing: create nothing new */
 	bool ignore_existing; /* --ignore-existing: change no existing file */
+	bool append;          /* --append: change no file that is not shorter */
 	bool is_super;        /* may chown and mknod; -o and --devices do nothing otherwise */
 };
 
@@ -34,6 +35,7 @@ enum tt_plan_kind {
 			 verbosity) */
 	TT_PLAN_SKIP_NONREG, /* nothing; "skipping non-regular file" */
 	TT_PLAN_SKIP_DIR,    /* nothing; "skipping directory" */
+	TT_PLAN_SKIP_LONG,   /* nothing, and never a word: differs, but --append cannot mend that */
 	TT_PLAN_KEEP,        /* is as it should be; a line only with -ii */
 	TT_PLAN_ATTRIBUTES,  /* content is right, attributes are set */
 	TT_PLAN_COPY,        /* content of a regular file is transferred */

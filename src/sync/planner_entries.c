@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "sync/apply.h"
+#include "sync/apply_inplace.h"
 #include "sync/deleter.h"
 #include "sync/order.h"
 #include "sys/fd.h"
@@ -23,6 +24,9 @@ struct planner_entries {
 	struct tt_dir *dir;
 	struct tt_job *job; /* being filled */
 };
+
+/* What a link does not do. */
+static const uint32_t entries_of_content = TT_ITEM_TRANSFER | TT_ITEM_LOCAL | TT_ITEM_CHECKSUM;
 
 void tt_planner_tell(struct tt_engine *engine, const struct tt_dir *dir, const char *name,
 	const struct tt_entry *wanted, const struct tt_plan_action *action, const char *leader)
@@ -185,12 +189,21 @@ static bool entries_follow(struct planner_entries *entries, struct tt_task *task
 		return false;
 	}
 	strcpy(leader, tt_linkset_leader(task->group));
-	bool linked =
-		tt_linkset_stands(task->group) && entries_is_linked(engine, leader, task->existing);
-
 	task->is_follower = true;
-	task->action.item &= ~(uint32_t)(TT_ITEM_TRANSFER | TT_ITEM_LOCAL | TT_ITEM_CHECKSUM);
-	task->action.item |= TT_ITEM_HARD_LINK;
+	if (tt_linkset_stands(task->group) && entries_is_linked(engine, leader, task->existing)) {
+		/* One inode there as here: its attributes are the leader's affair. */
+		free(follower);
+		/* A dry run has not written the leader in place: the differences are still there.
+		 */
+		task->action.item =
+			engine->policy.dry_run && task->action.kind == TT_PLAN_COPY
+				? (task->action.item & ~entries_of_content) | TT_ITEM_HARD_LINK
+				: TT_ITEM_HARD_LINK;
+		task->action.kind = TT_PLAN_KEEP;
+		tt_planner_tell(engine, dir, task->wanted->name, task->wanted, &task->action, NULL);
+		return true;
+	}
+	task->action.item = (task->action.item & ~entries_of_content) | TT_ITEM_HARD_LINK;
 	*follower = (struct tt_follower){.dir = dir, .task = *task};
 	pthread_mutex_lock(&engine->lock);
 	dir->pending++;
@@ -207,13 +220,6 @@ static bool entries_follow(struct planner_entries *entries, struct tt_task *task
 		engine->tasks_out--;
 		pthread_mutex_unlock(&engine->lock);
 		free(follower);
-	}
-	if (r == 1 + (int)TT_LINKSET_ARRIVED && linked) {
-		/* One inode there as here: its attributes are the leader's affair. */
-		task->action.kind = TT_PLAN_KEEP;
-		task->action.item = TT_ITEM_HARD_LINK;
-		tt_planner_tell(engine, dir, task->wanted->name, task->wanted, &task->action, NULL);
-		return true;
 	}
 	/* The name is made anew, whatever was under it. */
 	if (task->action.kind == TT_PLAN_KEEP)
@@ -251,7 +257,8 @@ static bool entries_hard_link(struct planner_entries *entries, struct tt_task *t
 		return false; /* no memory: a copy of its own */
 	if (r == 0)
 		return entries_follow(entries, task);
-	if (task->action.kind == TT_PLAN_KEEP || task->action.kind == TT_PLAN_ATTRIBUTES)
+	if (task->action.kind == TT_PLAN_KEEP || task->action.kind == TT_PLAN_ATTRIBUTES
+		|| (task->action.exists && tt_inplace_is_asked(engine, task)))
 		tt_linkset_set_stands(task->group);
 	/* It leads. Where its content is there already, or nothing is done at all, followers need
 	 * not wait. */
@@ -319,6 +326,9 @@ static bool entries_plan(struct planner_entries *entries, struct tt_task *task)
 	tt_plan_entry(&engine->policy.plan, wanted, task->existing, &task->action);
 	bool skipped =
 		task->action.kind == TT_PLAN_SKIP || task->action.kind == TT_PLAN_SKIP_NONREG;
+
+	if (task->action.kind == TT_PLAN_SKIP_LONG)
+		return false;
 
 	if (!skipped && !entries_can_read(engine, dir, wanted, &task->action))
 		return false;

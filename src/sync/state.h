@@ -27,6 +27,7 @@
 #include "tree/listing.h"
 
 struct tt_device_table;
+struct tt_inplace;
 struct tt_linkset;
 struct tt_linkset_group;
 struct tt_share;
@@ -106,8 +107,9 @@ struct tt_arrival {
 	struct tt_linkset_group *group;
 	struct tt_neutral_old old;
 	uint64_t size_bytes, literal_bytes;
-	bool discard; /* something failed already: only clean up */
-	bool is_new;  /* the destination did not have the name */
+	bool discard;               /* something failed already: only clean up */
+	bool is_new;                /* the destination did not have the name */
+	struct tt_inplace *inplace; /* written under its own name; NULL: under `temp`; owned */
 	char temp[256];
 };
 
@@ -188,6 +190,7 @@ struct tt_engine {
 	struct tt_job *jobs, **jobs_last;
 	unsigned jobs_queued;
 	struct tt_pacer_sink arrived;
+	struct tt_inplace *claims; /* files with several names that are being written in place */
 	unsigned batches_held; /* of these: in the middle of arriving, by workers that wait for the
 				  others */
 	unsigned idle_workers;

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -33,6 +34,48 @@ int tt_fd_open_read(int dir_fd, const char *name)
 {
 	return fd_open_noatime(
 		dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+/* One's own file may say that its owner must not write: it is made writable for the moment, as
+ * rsync 3.5 does. */
+static int fd_open_own(int dir_fd, const char *name, int flags)
+{
+	char path[64];
+	struct stat st;
+	TT_FD_AUTO handle = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+	if (handle < 0 || fstat(handle, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid())
+		return -EACCES;
+	/* A handle cannot be changed itself; what this opens is the file that was looked at. */
+	snprintf(path, sizeof path, "/proc/self/fd/%d", handle);
+	if (chmod(path, (st.st_mode & 07777) | 0600) < 0)
+		return -errno;
+	int fd = fd_open_noatime(dir_fd, name, O_RDWR | flags);
+
+	(void)chmod(path, st.st_mode & 07777);
+	return fd;
+}
+
+int tt_fd_open_update(int dir_fd, const char *name)
+{
+	const int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	int fd = fd_open_noatime(dir_fd, name, O_RDWR | flags);
+
+	if (fd == -EACCES)
+		fd = fd_open_noatime(dir_fd, name, O_WRONLY | flags);
+	if (fd == -EACCES)
+		fd = fd_open_own(dir_fd, name, flags);
+	return fd;
+}
+
+int tt_fd_create(int dir_fd, const char *name)
+{
+	int fd = openat(
+		dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -errno : fd;
 }
 
 /* One component after the other, for kernels and sandboxes without openat2. */

@@ -46,6 +46,16 @@ int tt_fd_open_dir(int dir_fd, const char *name);
  * fstat: the type may have changed. Any thread. */
 int tt_fd_open_read(int dir_fd, const char *name);
 
+/* Opens an existing regular file to change it in place: for reading too if that is permitted,
+ * O_NOATIME likewise; one's own file whatever its mode says. A fifo does not block. Returns the
+ * descriptor or a negative errno. The caller looks at fstat: the type may have changed. Any thread.
+ */
+int tt_fd_open_update(int dir_fd, const char *name);
+
+/* Makes a new regular file for reading and writing, which nobody else may open yet. Returns the
+ * descriptor or a negative errno, -EEXIST if the name is there, whatever it is. Any thread. */
+int tt_fd_create(int dir_fd, const char *name);
+
 /* Opens a directory by a path of several components below `root_fd`, refusing links and anything
  * outside (openat2 RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS, Linux 5.6; a component-wise walk where a
  * seccomp filter denies it). Any thread. */

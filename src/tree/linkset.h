@@ -30,8 +30,8 @@ void tt_linkset_free(struct tt_linkset *set); /* accepts NULL; frees all groups 
 int tt_linkset_enter(struct tt_linkset *set, uint32_t dev_major, uint32_t dev_minor, uint64_t ino,
 	const char *path, struct tt_linkset_group **ret_group);
 
-/* For a leader whose content is right already: nothing is going to change under its name. Planner
- * thread only. */
+/* For a leader whose name will not become another inode: its content is right already, or is
+ * written in place. Planner thread only. */
 void tt_linkset_set_stands(struct tt_linkset_group *group);
 bool tt_linkset_stands(const struct tt_linkset_group *group);
 

@@ -186,6 +186,44 @@ static void test_a_file_system_that_cannot_tell(void **state)
 	(void)close(fd);
 }
 
+static void check_first(struct tt_extents *extents, uint64_t offset, uint64_t bytes)
+{
+	uint64_t got_offset, got_bytes;
+
+	assert_int_equal(tt_extents_next(extents, 65536, &got_offset, &got_bytes), 1);
+	assert_int_equal(got_offset, offset);
+	assert_int_equal(got_bytes, bytes);
+}
+
+static void test_a_later_start(void **state)
+{
+	const struct part parts[] = {{0, SAMPLE_MIB}, {2 * SAMPLE_MIB, SAMPLE_MIB}};
+	struct tt_extents extents;
+	struct scratch scratch;
+
+	(void)state;
+	scratch_open(&scratch);
+	int fd = sample_open(&scratch, "file");
+
+	make(fd, 4 * SAMPLE_MIB, parts, 2);
+	tt_extents_init(&extents, fd, 4 * SAMPLE_MIB, true);
+	tt_extents_start(&extents, 70000);
+	check_first(&extents, 70000, 131072 - 70000);
+	tt_extents_init(&extents, fd, 4 * SAMPLE_MIB, true);
+	tt_extents_start(&extents, SAMPLE_MIB + 1);
+	check_first(&extents, 2 * SAMPLE_MIB, 65536);
+	tt_extents_init(&extents, fd, 4 * SAMPLE_MIB, false);
+	tt_extents_start(&extents, SAMPLE_MIB + 1);
+	check_first(&extents, SAMPLE_MIB + 1, 65535);
+	(void)close(fd);
+	fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	tt_extents_init(&extents, fd, 100, true);
+	tt_extents_start(&extents, 10);
+	check_first(&extents, 10, 90);
+	(void)close(fd);
+	scratch_close(&scratch);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,6 +237,7 @@ int main(void)
 		cmocka_unit_test(test_a_file_that_shrank_ends_early),
 		cmocka_unit_test(test_a_bad_descriptor_is_an_error),
 		cmocka_unit_test(test_a_file_system_that_cannot_tell),
+		cmocka_unit_test(test_a_later_start),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

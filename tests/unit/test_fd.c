@@ -243,6 +243,39 @@ static void test_writing_all_writes_all(void **state)
 	scratch_close(&scratch);
 }
 
+static void test_what_is_written_in_place_is_never_behind_a_link(void **state)
+{
+	struct scratch scratch;
+	struct stat st;
+
+	(void)state;
+	scratch_open(&scratch);
+	scratch_write(&scratch, "file", "text");
+	assert_int_equal(symlinkat("file", scratch.fd, "to-file"), 0);
+	assert_int_equal(symlinkat("nothing", scratch.fd, "to-nothing"), 0);
+	assert_int_equal(mkfifoat(scratch.fd, "fifo", 0644), 0);
+	assert_int_equal(tt_fd_open_update(scratch.fd, "to-file"), -ELOOP);
+	assert_int_equal(tt_fd_open_update(scratch.fd, "to-nothing"), -ELOOP);
+	assert_int_equal(tt_fd_open_update(scratch.fd, "nothing"), -ENOENT);
+	assert_int_equal(tt_fd_create(scratch.fd, "to-nothing"), -EEXIST);
+	assert_int_equal(tt_fd_create(scratch.fd, "file"), -EEXIST);
+	(void)alarm(10);
+	TT_FD_AUTO fifo = tt_fd_open_update(scratch.fd, "fifo");
+
+	(void)alarm(0);
+	TT_FD_AUTO fd = tt_fd_open_update(scratch.fd, "file");
+
+	assert_int_equal(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDWR);
+	assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_size, 4);
+	TT_FD_AUTO made = tt_fd_create(scratch.fd, "nothing");
+
+	assert_int_equal(fstat(made, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	scratch_close(&scratch);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,6 +290,7 @@ int main(void)
 		cmocka_unit_test(test_getdents_gives_every_name_once),
 		cmocka_unit_test(test_the_limit_becomes_the_hard_one),
 		cmocka_unit_test(test_writing_all_writes_all),
+		cmocka_unit_test(test_what_is_written_in_place_is_never_behind_a_link),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,7 +71,8 @@ static void as_line(const struct tt_plan_action *action, uint32_t mode, char lin
 	bool any = false;
 
 	memset(line, 0, 12);
-	if (action->kind == TT_PLAN_SKIP || action->kind == TT_PLAN_SKIP_DIR)
+	if (action->kind == TT_PLAN_SKIP || action->kind == TT_PLAN_SKIP_DIR
+		|| action->kind == TT_PLAN_SKIP_LONG)
 		return;
 	if (action->kind == TT_PLAN_SKIP_NONREG) {
 		(void)strcpy(line, "skip");
@@ -115,6 +116,7 @@ static bool kind_fits(const struct tt_plan_action *action, uint32_t mode)
 	case TT_PLAN_SKIP:
 	case TT_PLAN_SKIP_NONREG:
 	case TT_PLAN_SKIP_DIR:
+	case TT_PLAN_SKIP_LONG:
 		return item == 0 && !action->make_way;
 	}
 	return false;

@@ -206,6 +206,71 @@ static void test_without_a_pacer_everything_is_free(void **state)
 	tt_writer_end(&writer);
 }
 
+static bool is_zero(int fd, uint64_t offset, uint64_t bytes)
+{
+	char byte = 1;
+
+	for (; bytes > 0; offset++, bytes--) {
+		if (pread(fd, &byte, 1, (off_t)offset) != 1 || byte != 0)
+			return false;
+	}
+	return true;
+}
+
+static void test_in_place_nothing_old_shows_through_a_hole(void **state)
+{
+	(void)state;
+	begin(16 * SAMPLE_MIB, 3 * SAMPLE_MIB);
+	sample_write(f.file.fd, 0, 2 * SAMPLE_MIB);
+	tt_writer_in_place(&f.writer, 4096, 2 * SAMPLE_MIB);
+	write_part(20000, 5000);
+	write_part(100000, 100);
+	assert_int_equal(tt_writer_clear(&f.writer, 3 * SAMPLE_MIB), 0);
+	assert_true(sample_is(f.file.fd, 0, 4096));
+	assert_true(is_zero(f.file.fd, 4096, 20000 - 4096));
+	assert_true(sample_is(f.file.fd, 20000, 5000));
+	assert_true(is_zero(f.file.fd, 25000, 75000));
+	assert_true(sample_is(f.file.fd, 100000, 100));
+	assert_true(is_zero(f.file.fd, 100100, 4096));
+	assert_true(is_zero(f.file.fd, 2 * SAMPLE_MIB - 4096, 4096));
+	end(0);
+}
+
+static void test_in_place_what_came_by_other_means_is_not_cleared(void **state)
+{
+	(void)state;
+	begin(16 * SAMPLE_MIB, 3 * SAMPLE_MIB);
+	sample_write(f.file.fd, 0, 2 * SAMPLE_MIB);
+	tt_writer_in_place(&f.writer, 0, 2 * SAMPLE_MIB);
+	tt_writer_skip(&f.writer, 2 * SAMPLE_MIB);
+	assert_int_equal(tt_writer_clear(&f.writer, 2 * SAMPLE_MIB), 0);
+	assert_true(sample_is(f.file.fd, 0, 2 * SAMPLE_MIB));
+	end(0);
+}
+
+static void test_a_new_file_has_nothing_to_clear(void **state)
+{
+	(void)state;
+	begin(16 * SAMPLE_MIB, 3 * SAMPLE_MIB);
+	sample_write(f.file.fd, 0, 100000);
+	write_part(200000, 100);
+	assert_int_equal(tt_writer_clear(&f.writer, 3 * SAMPLE_MIB), 0);
+	assert_true(sample_is(f.file.fd, 0, 100000));
+	end(0);
+}
+
+static void test_what_cannot_be_cleared_is_an_error(void **state)
+{
+	(void)state;
+	begin(16 * SAMPLE_MIB, 100000);
+	f.writer.fd = -1;
+	tt_writer_in_place(&f.writer, 0, SAMPLE_MIB);
+	tt_writer_wrote(&f.writer, 4096, 10);
+	assert_int_equal(tt_writer_clear(&f.writer, 100000), -EBADF);
+	f.writer.fd = f.file.fd;
+	end(0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +284,10 @@ int main(void)
 		cmocka_unit_test(test_pieces_that_are_no_pages_are_paid_for),
 		cmocka_unit_test(test_a_failure_in_the_middle_leaves_nothing_charged),
 		cmocka_unit_test(test_without_a_pacer_everything_is_free),
+		cmocka_unit_test(test_in_place_nothing_old_shows_through_a_hole),
+		cmocka_unit_test(test_in_place_what_came_by_other_means_is_not_cleared),
+		cmocka_unit_test(test_a_new_file_has_nothing_to_clear),
+		cmocka_unit_test(test_what_cannot_be_cleared_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
