@@ -93,14 +93,18 @@ unsigned tt_mechanism_facts(
 	enum tt_cache_mode mode, enum tt_residency_method method, const struct tt_probe *probe)
 {
 	const bool aligned = probe->direct.offset_bytes > 0;
+	const bool counted = method == TT_RESIDENCY_CACHESTAT && probe->cachestat != TT_PROBE_NO;
 
 	return mechanism_if(mode == TT_CACHE_KEEP, KEEP)
 	       | mechanism_if(mode == TT_CACHE_DIRECT, DIRECT)
-	       | mechanism_if(method != TT_RESIDENCY_NONE, CACHE)
-	       | mechanism_if(method == TT_RESIDENCY_CACHESTAT && probe->cachestat != TT_PROBE_NO,
-		       CACHESTAT)
+	       | mechanism_if(method != TT_RESIDENCY_NONE, CACHE) | mechanism_if(counted, CACHESTAT)
 	       | mechanism_if(probe->drop_clean != TT_PROBE_NO, DONTNEED)
-	       | mechanism_if(probe->sync_file_range != TT_PROBE_NO, SYNC_RANGE)
+	       /* Without an experiment (the disk is nearly full, or has no unnamed files) it counts
+		* as working where cachestat watches over it, else (overlayfs, an old kernel) as
+		* not. */
+	       | mechanism_if(probe->sync_file_range == TT_PROBE_YES
+				      || (probe->sync_file_range == TT_PROBE_UNKNOWN && counted),
+		       SYNC_RANGE)
 	       /* Shown by the first read that is refused. */
 	       | mechanism_if(probe->dontcache_read != TT_PROBE_NO, DONTCACHE_READ)
 	       /* Not shown by anything. */

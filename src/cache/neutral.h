@@ -54,10 +54,12 @@ struct tt_neutral_stats {
 	uint64_t not_dropped;   /* would not go when asked: mapped, or dirty */
 	uint64_t left;          /* resident because of us after the last drop of their file */
 	uint64_t kept_hot;      /* of replaced files, kept on purpose */
-	uint64_t files_unknown; /* this user may not know, and the file system has no RWF_DONTCACHE
-				 */
+	uint64_t files_unknown; /* nobody could say what of them was resident: read without
+				   RWF_DONTCACHE, replaced, or written and dropped unseen */
 	uint64_t files_read_direct, files_written_direct; /* with O_DIRECT, wholly or in part */
-	uint64_t failed_drop_ns;                          /* time spent in drops that left pages */
+	uint64_t drop_calls;                              /* of DONTNEED */
+	uint64_t drop_ns;                                 /* time spent in them */
+	uint64_t failed_drop_ns;                          /* the part of it that left pages */
 	uint64_t start_ns; /* of the run, CLOCK_MONOTONIC: dropping what will not go may cost at
 			      most 5 % of it */
 };

@@ -12,6 +12,18 @@ enum {
 	NEUTRAL_SMALLEST_BYTES = 65536
 };
 
+static uint64_t neutral_ask(int fd, uint64_t from, uint64_t length, struct tt_neutral_stats *stats)
+{
+	uint64_t start_ns = tt_clock_now_ns();
+
+	tt_residency_drop(fd, from, length);
+	uint64_t spent_ns = tt_clock_now_ns() - start_ns;
+
+	stats->drop_calls++;
+	stats->drop_ns += spent_ns;
+	return spent_ns;
+}
+
 static uint64_t neutral_drop_clean(int fd, enum tt_residency_method method, uint64_t from,
 	uint64_t length, const struct tt_residency *before, struct tt_neutral_stats *stats)
 {
@@ -22,15 +34,14 @@ static uint64_t neutral_drop_clean(int fd, enum tt_residency_method method, uint
 	 * the end of the file goes unseen. */
 	if (before->resident_pages == 0 && (method == TT_RESIDENCY_CACHESTAT || length != 0))
 		return 0;
-	uint64_t start_ns = tt_clock_now_ns();
+	uint64_t spent_ns = neutral_ask(fd, from, length, stats);
 
-	tt_residency_drop(fd, from, length);
 	tt_residency_count(fd, method, from, length, &after);
 	if (before->resident_pages > after.resident_pages)
 		stats->dropped += before->resident_pages - after.resident_pages;
 	if (after.resident_pages > 0) {
 		stats->not_dropped += after.resident_pages;
-		stats->failed_drop_ns += tt_clock_now_ns() - start_ns;
+		stats->failed_drop_ns += spent_ns;
 	}
 	return after.resident_pages;
 }
@@ -41,8 +52,15 @@ static uint64_t neutral_drop_range(int fd, enum tt_residency_method method, uint
 	uint64_t length = to == 0 ? 0 : to - from;
 	struct tt_residency before;
 
-	if (tt_residency_count(fd, method, from, length, &before) < 0)
+	if (tt_residency_count(fd, method, from, length, &before) < 0) {
+		/* A file that we have written: its pages are ours, also if nobody can count them.
+		 */
+		if (to == 0) {
+			neutral_ask(fd, from, length, stats);
+			stats->files_unknown++;
+		}
 		return 0;
+	}
 	if (before.dirty_pages == 0 && before.writeback_pages == 0)
 		return neutral_drop_clean(fd, method, from, length, &before, stats);
 	if (to == 0) {
@@ -88,4 +106,6 @@ void tt_neutral_stats_add(struct tt_neutral_stats *to, const struct tt_neutral_s
 	to->files_read_direct += from->files_read_direct;
 	to->files_written_direct += from->files_written_direct;
 	to->failed_drop_ns += from->failed_drop_ns;
+	to->drop_calls += from->drop_calls;
+	to->drop_ns += from->drop_ns;
 }

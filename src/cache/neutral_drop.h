@@ -12,7 +12,9 @@
 
 /* Drops the clean pages of [from, to), to = 0: to the end of the file. Ranges with dirty or
  * writeback pages are halved down to 64 KiB and those that stay dirty are left: DONTNEED would
- * start their writeback, and they are not ours. Returns the pages that are still resident. */
+ * start their writeback, and they are not ours. Where nobody can count nothing is dropped, except
+ * with to = 0, which is for files that we have written: their pages go unseen. Returns the pages
+ * that are still resident, as far as that is known. */
 uint64_t tt_neutral_drop(int fd, enum tt_residency_method method, uint64_t from, uint64_t to,
 	struct tt_neutral_stats *stats);
 

@@ -21,9 +21,13 @@ int tt_neutral_old_look(struct tt_neutral_old *old, int fd, uint64_t size_bytes,
 	struct tt_residency count;
 
 	*old = (struct tt_neutral_old){.pages = (size_bytes + page - 1) / page};
-	if (size_bytes == 0 || fs->method == TT_RESIDENCY_NONE
-		|| tt_residency_count(fd, fs->method, 0, size_bytes, &count) < 0
-		|| count.resident_pages == 0)
+	if (size_bytes == 0 || fs->method == TT_RESIDENCY_NONE)
+		return 0;
+	if (tt_residency_count(fd, fs->method, 0, size_bytes, &count) < 0) {
+		stats->files_unknown++;
+		return 0;
+	}
+	if (count.resident_pages == 0)
 		return 0;
 	stats->found_resident += count.resident_pages;
 	if (count.resident_pages >= old->pages) {

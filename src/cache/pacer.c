@@ -63,7 +63,7 @@ struct tt_pacer {
 	bool ending, is_started;
 	int start_result, refusal;
 	/* pacer thread writes, anybody reads */
-	_Atomic uint64_t windows, batches, again;
+	_Atomic uint64_t windows, batches, again, drops;
 	/* pacer thread only */
 	struct pacer_item *backlog, **backlog_last; /* did not fit into the ring */
 	double bytes_per_ns;                        /* moving average of the device's rate */
@@ -92,6 +92,16 @@ static bool pacer_submit(
 	return tt_ring_submit(pacer->ring, &request) == 0;
 }
 
+/* How to wait. Where nobody can count afterwards, what is still dirty then (the page that two
+ * writes share, a file system that writes back asynchronously) is written and awaited by the same
+ * call. */
+static unsigned pacer_wait_flags(const struct tt_pacer_file *file)
+{
+	return file->can_count ? SYNC_FILE_RANGE_WAIT_BEFORE
+			       : SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE
+					 | SYNC_FILE_RANGE_WAIT_AFTER;
+}
+
 /* Puts the request for the item's present state into the ring. */
 static bool pacer_advance(struct tt_pacer *pacer, struct pacer_item *item)
 {
@@ -102,7 +112,8 @@ static bool pacer_advance(struct tt_pacer *pacer, struct pacer_item *item)
 	case PACER_WINDOW_WAIT:
 		if (item->file->sync == TT_PACER_SYNC_DATA)
 			return pacer_submit(pacer, item, TT_RING_FDATASYNC, 0);
-		return pacer_submit(pacer, item, TT_RING_SYNC_RANGE, SYNC_FILE_RANGE_WAIT_BEFORE);
+		return pacer_submit(
+			pacer, item, TT_RING_SYNC_RANGE, (int)pacer_wait_flags(item->file));
 	case PACER_WINDOW_DROP:
 		return pacer_submit(pacer, item, TT_RING_DROP, 0);
 	case PACER_BATCH_WAIT:
@@ -110,7 +121,8 @@ static bool pacer_advance(struct tt_pacer *pacer, struct pacer_item *item)
 			return pacer_submit(pacer, item, TT_RING_FSYNC, 0);
 		if (item->file->sync == TT_PACER_SYNC_DATA)
 			return pacer_submit(pacer, item, TT_RING_FDATASYNC, 0);
-		return pacer_submit(pacer, item, TT_RING_SYNC_RANGE, SYNC_FILE_RANGE_WAIT_BEFORE);
+		return pacer_submit(
+			pacer, item, TT_RING_SYNC_RANGE, (int)pacer_wait_flags(item->file));
 	}
 	return false;
 }
@@ -172,7 +184,9 @@ static void pacer_window_waited(struct tt_pacer *pacer, struct pacer_item *item)
 		/* Asynchronous writeback (btrfs with compression) needs a second request, and a
 		 * page that was under writeback when it was written again was left out of the
 		 * first. */
-		pacer_enter(pacer, item, PACER_WINDOW_WRITE);
+		pacer_enter(pacer, item,
+			item->file->sync == TT_PACER_SYNC_DATA ? PACER_WINDOW_WAIT
+							       : PACER_WINDOW_WRITE);
 		return;
 	}
 	pacer_adapt(pacer, item, now_ns);
@@ -212,7 +226,7 @@ static void pacer_settle_file(struct tt_pacer *pacer, struct tt_pacer_file *file
 				r = fdatasync(file->fd) < 0 ? -errno : 0;
 				break;
 			}
-			unsigned flags = SYNC_FILE_RANGE_WAIT_BEFORE;
+			unsigned flags = pacer_wait_flags(file);
 
 			if (again > 0)
 				flags |= SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
@@ -259,6 +273,7 @@ static void pacer_complete(struct tt_pacer *pacer, const struct tt_ring_completi
 		pacer_window_waited(pacer, item);
 		break;
 	case PACER_WINDOW_DROP: /* advice: what did not go is counted when the file has arrived */
+		pacer->drops++;
 		pacer_finish_window(pacer, item);
 		break;
 	case PACER_BATCH_WAIT: {
@@ -529,4 +544,5 @@ void tt_pacer_stats(struct tt_pacer *pacer, struct tt_pacer_stats *ret_stats)
 	ret_stats->windows = atomic_load(&pacer->windows);
 	ret_stats->batches = atomic_load(&pacer->batches);
 	ret_stats->again = atomic_load(&pacer->again);
+	ret_stats->drops = atomic_load(&pacer->drops);
 }

@@ -131,6 +131,7 @@ struct tt_pacer_stats {
 	uint64_t peak_bytes; /* highest charge */
 	uint64_t wait_ns;    /* slept by all workers together */
 	uint64_t windows, batches;
+	uint64_t drops;         /* of windows: DONTNEED through the ring */
 	uint64_t again;         /* windows and files that were not clean after waiting */
 	uint64_t charged_bytes; /* now */
 	bool twin;              /* the ring's twin is at work */

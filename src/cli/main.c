@@ -8,6 +8,7 @@
  *	base/units.c		sizes in, numbers out
  *	base/hash.c		XXH3 from libxxhash
  *	base/arena.c		memory that goes all at once
+ *	sys/facility.c		which calls this process was refused
  *	sys/fd.c		descriptors, whole reads and writes
  *	sys/ring.c		io_uring, named like system calls
  *	sys/ring_twin.c		the same with threads instead

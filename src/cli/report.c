@@ -601,13 +601,13 @@ static void report_put_totals(struct tt_report *report, const struct tt_engine_s
 		report->policy.dry_run ? " (DRY RUN)" : "");
 }
 
-static void report_put_mechanisms(struct tt_report *report, const char *text)
+static void report_put_lines(struct tt_report *report, const char *title, const char *text)
 {
 	while (*text) {
 		int length = (int)strcspn(text, "\n");
 
 		if (length > 0)
-			report_print(report, "Mechanism: %.*s\n", length, text);
+			report_print(report, "%s: %.*s\n", title, length, text);
 		text += length + (text[length] == '\n');
 	}
 }
@@ -617,6 +617,7 @@ static void report_put_ours(struct tt_report *report, const struct tt_engine_sta
 {
 	int level = (int)report->policy.human_readable;
 	int plain = level > 0;
+	char number[REPORT_NUMBER_SIZE];
 
 	report_put(report, "\n");
 	report_put_number(report, "Pages found resident", s->pages_found_resident, plain, "");
@@ -631,7 +632,11 @@ static void report_put_ours(struct tt_report *report, const struct tt_engine_sta
 	report_put_number(report, "Peak dirty bytes", s->peak_dirty_bytes, level, " bytes");
 	report_print(report, "Time waited for the pacer: %.3f seconds\n",
 		(double)s->pacer_wait_ns / 1e9);
-	report_put_mechanisms(report, s->mechanisms);
+	report_print(report, "DONTNEED: %s calls, %.3f seconds\n",
+		tt_units_format(s->drop_calls, plain, number, sizeof(number)),
+		(double)s->drop_ns / 1e9);
+	report_put_lines(report, "Mechanism", s->mechanisms);
+	report_put_lines(report, "Refused", s->refusals);
 }
 
 static void report_put_verified(
@@ -640,9 +645,13 @@ static void report_put_verified(
 	int plain = report->policy.human_readable > 0;
 	char pages[REPORT_NUMBER_SIZE], files[REPORT_NUMBER_SIZE];
 
-	report_print(report, "%s verified: %s resident pages in %s files\n", what,
+	report_print(report, "%s verified: %s resident pages in %s files", what,
 		tt_units_format(count->pages, plain, pages, sizeof(pages)),
 		tt_units_format(count->files, plain, files, sizeof(files)));
+	if (count->unknown > 0)
+		report_print(report, ", %s of which could not be asked",
+			tt_units_format(count->unknown, plain, files, sizeof(files)));
+	report_put(report, "\n");
 }
 
 void tt_report_end(struct tt_report *report, const struct tt_engine_stats *stats)

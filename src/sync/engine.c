@@ -29,6 +29,7 @@
 #include "sync/verify.h"
 #include "sync/volume.h"
 #include "sys/device.h"
+#include "sys/facility.h"
 #include "sys/fd.h"
 #include "tree/linkset.h"
 
@@ -457,6 +458,23 @@ static void engine_check_budgets(const struct tt_engine *engine)
 			engine->entries_ahead, engine->jobs_queued, engine->heap_count);
 }
 
+/* What a kernel or a sandbox has refused: for --stats, and at -v if a promise is weaker for it. */
+static void engine_tell_refusals(struct tt_engine *engine)
+{
+	char *text = engine->stats.refusals, line[256];
+	const size_t size = sizeof engine->stats.refusals;
+
+	for (int i = 0; i < TT_FACILITY_COUNT; i++) {
+		size_t used = strlen(text);
+
+		if (!tt_facility_describe((enum tt_facility)i, line, sizeof line))
+			continue;
+		if (tt_facility_weakens((enum tt_facility)i))
+			tt_log_line(engine->log, TT_LOG_VERBOSE, "%s", line);
+		snprintf(text + used, size - used, "%s\n", line);
+	}
+}
+
 enum tt_exit tt_engine_run(struct tt_engine *engine)
 {
 	engine->start_ns = tt_clock_now_ns();
@@ -468,6 +486,7 @@ enum tt_exit tt_engine_run(struct tt_engine *engine)
 	engine_check_budgets(engine);
 	if (r == 0 && engine->policy.verify_cache)
 		tt_verify_run(engine);
+	engine_tell_refusals(engine);
 	engine->stats.elapsed_ns = tt_clock_now_ns() - engine->start_ns;
 	return engine_exit_code(engine, r);
 }
@@ -497,6 +516,8 @@ void tt_engine_stats(const struct tt_engine *engine, struct tt_engine_stats *ret
 	stats->files_read_direct = engine->cache_stats.files_read_direct;
 	stats->files_written_direct = engine->cache_stats.files_written_direct;
 	stats->files_unknown = engine->cache_stats.files_unknown;
+	stats->drop_calls = engine->cache_stats.drop_calls;
+	stats->drop_ns = engine->cache_stats.drop_ns;
 	stats->list_ns = atomic_load(&engine->list_ns);
 	stats->errors = atomic_load(&engine->errors);
 	stats->vanished = atomic_load(&engine->vanished);

@@ -88,6 +88,7 @@ struct tt_engine_events {
 /* Regular files, and their pages that are resident. */
 struct tt_verify_count {
 	uint64_t files, pages;
+	uint64_t unknown; /* files that could not be asked */
 };
 
 /* Counters for --stats. The first part has rsync's meaning. */
@@ -111,12 +112,16 @@ struct tt_engine_stats {
 	uint64_t pages_kept_hot;    /* of replaced files that were resident, kept on purpose */
 	uint64_t files_read_direct, files_written_direct; /* with O_DIRECT */
 	uint64_t files_unknown;                           /* residency could not be found out */
+	uint64_t drop_calls;                              /* POSIX_FADV_DONTNEED, of all threads */
+	uint64_t drop_ns;          /* time in those that did not go through a ring */
 	uint64_t peak_dirty_bytes; /* highest charge of all pacers together */
 	uint64_t pacer_wait_ns;    /* sum over workers */
 	/* with verify_cache: what is there at the end */
 	struct tt_verify_count verify_destination, verify_sources;
 	char mechanisms[1024]; /* one line per file system: "ext4 on loop0 (8:1): read DONTNEED,
 				  write DONTCACHE, ..." */
+	char refusals[1024];   /* one line per call that this process was refused, see
+				  tt_facility_describe() */
 	uint64_t errors;       /* files that failed */
 	uint64_t vanished;
 };

@@ -92,9 +92,7 @@ static void operands_add_contents(struct tt_engine *engine, struct tt_dir *root,
 		tt_fd_close(fd);
 		return;
 	}
-	if (!(root->entry.flags & TT_ENTRY_CONTENTS)
-		&& statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &stx)
-			   == 0) {
+	if (!(root->entry.flags & TT_ENTRY_CONTENTS) && tt_fd_statx(fd, "", &stx) == 0) {
 		tt_entry_set(&root->entry, &stx);
 		root->entry.flags |= TT_ENTRY_CONTENTS;
 		root->is_target = true;
@@ -210,6 +208,15 @@ static int operands_make_directory(struct tt_engine *engine, struct tt_dir *root
 	return 0;
 }
 
+/* Whether names in the open directory can be looked up. Not faccessat: its system call with flags
+ * (5.8) is one that old sandboxes answer with EPERM. Returns 0 or a negative errno. */
+static int operands_may_enter(int dir_fd)
+{
+	struct stat st;
+
+	return fstatat(dir_fd, ".", &st, 0) < 0 ? -errno : 0;
+}
+
 /* A destination with a slash at its end is made even if there is nothing to put into it. */
 static int operands_make_named_directory(struct tt_engine *engine, struct tt_dir *root)
 {
@@ -217,11 +224,12 @@ static int operands_make_named_directory(struct tt_engine *engine, struct tt_dir
 	struct stat st;
 
 	if (stat(engine->destination, &st) == 0) {
-		if (!S_ISDIR(st.st_mode)
-			|| faccessat(AT_FDCWD, engine->destination, X_OK, AT_EACCESS) == 0)
+		TT_FD_AUTO fd = tt_fd_open_path(engine->destination, O_PATH | O_DIRECTORY);
+		int r = S_ISDIR(st.st_mode) && fd >= 0 ? operands_may_enter(fd) : 0;
+
+		if (r == 0)
 			return 0;
-		operands_say(
-			engine, "opening destination", engine->destination, tt_error_text(-errno));
+		operands_say(engine, "opening destination", engine->destination, tt_error_text(r));
 		return TT_EXIT_SELECT;
 	}
 	if (length == 0 || engine->destination[length - 1] != '/' || engine->deleting_pass)
@@ -265,14 +273,15 @@ static int operands_open_destination(
 		operands_say(engine, "opening destination", path, tt_error_text(fd));
 		return TT_EXIT_SELECT;
 	}
-	if (faccessat(fd, ".", X_OK, AT_EACCESS) < 0) { /* readable, but nothing in it is */
-		operands_say(engine, "opening destination", path, tt_error_text(-errno));
+	r = operands_may_enter(fd);
+	if (r < 0) { /* readable, but nothing in it is */
+		operands_say(engine, "opening destination", path, tt_error_text(r));
 		tt_fd_close(fd);
 		return TT_EXIT_SELECT;
 	}
 	root->destination_fd = fd;
 	root->exists = true;
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stx) == 0)
+	if (tt_fd_statx(fd, "", &stx) == 0)
 		tt_entry_set(&root->existing, &stx);
 	return 0;
 }
@@ -385,7 +394,7 @@ static void operands_remember_destination(struct tt_engine *engine, const struct
 	engine->root_destination_fd = root->destination_fd;
 	engine->destination_ino = 0;
 	if (root->destination_fd >= 0 && !root->destination_name
-		&& statx(root->destination_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stx) == 0) {
+		&& tt_fd_statx(root->destination_fd, "", &stx) == 0) {
 		engine->destination_ino = stx.stx_ino;
 		engine->destination_dev_key =
 			((uint64_t)stx.stx_dev_major << 32) | stx.stx_dev_minor;

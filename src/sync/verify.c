@@ -23,6 +23,8 @@ static void verify_file(struct tt_verify_count *sum, int dir_fd, const char *nam
 	sum->files++;
 	if (tt_residency_count(fd, tt_residency_method(fd), 0, 0, &count) == 0)
 		sum->pages += count.resident_pages;
+	else
+		sum->unknown++;
 }
 
 static void verify_directory(struct tt_engine *engine, struct tt_verify_count *sum, int fd)

@@ -22,16 +22,12 @@ struct tt_volume *tt_volume_get(struct tt_engine *engine, int fd, struct tt_volu
 	return tt_volume_find(engine, major(st.st_dev), minor(st.st_dev), fd, near);
 }
 
-/* Unknown (no experiment: the disk is nearly full, or has no unnamed files; or a source, which is
- * never written to) counts as working, except where it is known not to. */
 static void volume_set_facts(struct tt_engine *engine, struct tt_volume *volume)
 {
 	volume->facts = tt_mechanism_facts(
 		engine->policy.cache.mode, volume->neutral.method, &volume->probe);
 	if (engine->policy.fsync)
 		volume->facts |= TT_MECHANISM_WANTS_FSYNC;
-	if (volume->probe.tmpfile_error != 0 && strcmp(volume->device.fs_type, "overlay") == 0)
-		volume->facts &= ~(unsigned)TT_MECHANISM_HAS_SYNC_RANGE;
 }
 
 struct tt_volume *tt_volume_find(struct tt_engine *engine, uint32_t dev_major, uint32_t dev_minor,
@@ -119,13 +115,12 @@ int tt_volume_prepare(struct tt_engine *engine, struct tt_volume *volume, int di
 		return 0;
 	tt_probe_run_quick(dir_fd, &volume->probe);
 	volume->paced = true;
-	volume->can_count = volume->probe.cachestat == TT_PROBE_YES;
-	if (volume->probe.cachestat == TT_PROBE_NO
-		&& volume->neutral.method != TT_RESIDENCY_MINCORE)
+	if (volume->probe.cachestat == TT_PROBE_NO)
 		volume->neutral.method = TT_RESIDENCY_MINCORE;
 	volume_set_facts(engine, volume);
 	volume->sync = volume->facts & TT_MECHANISM_HAS_SYNC_RANGE ? TT_PACER_SYNC_RANGE
 								   : TT_PACER_SYNC_DATA;
+	volume->can_count = volume->neutral.method == TT_RESIDENCY_CACHESTAT;
 	return volume_start_pacer(engine, volume);
 }
 
@@ -184,6 +179,7 @@ void tt_volume_report(struct tt_engine *engine, struct tt_engine_stats *stats)
 			tt_pacer_stats(volume->pacer, &pacer);
 			stats->peak_dirty_bytes += pacer.peak_bytes;
 			stats->pacer_wait_ns += pacer.wait_ns;
+			stats->drop_calls += pacer.drops;
 		}
 		char words[512];
 

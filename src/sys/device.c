@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "sys/device.h"
+#include "sys/fd.h"
 
 enum {
 	DEVICE_READ_AHEAD_BYTES = 128 << 10, /* VM_READAHEAD_PAGES, include/linux/mm.h */
@@ -227,16 +228,16 @@ static struct libmnt_fs *device_find_mount(struct tt_device_table *table, uint64
 static struct libmnt_fs *device_mount_of(struct tt_device_table *table, int fd)
 {
 	struct libmnt_fs *fs;
-	struct statx stx;
+	uint64_t id;
 
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &stx) < 0 || !(stx.stx_mask & STATX_MNT_ID))
+	if (tt_fd_mount_id(fd, &id) < 0)
 		return NULL;
-	fs = device_find_mount(table, stx.stx_mnt_id);
+	fs = device_find_mount(table, id);
 	if (fs)
 		return fs;
 	mnt_unref_table(table->mounts);
 	table->mounts = mnt_new_table_from_file("/proc/self/mountinfo");
-	return device_find_mount(table, stx.stx_mnt_id);
+	return device_find_mount(table, id);
 }
 
 static void device_describe(

@@ -13,7 +13,17 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
+
+#include "sys/facility.h"
+
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452 /* the same on all architectures for calls this new */
+#endif
+#ifndef STATX_MNT_ID
+#define STATX_MNT_ID 0x1000
+#endif
 
 static int fd_open_noatime(int dir_fd, const char *name, int flags)
 {
@@ -107,7 +117,7 @@ static int fd_walk_beneath(int root_fd, const char *path)
 	return fd;
 }
 
-int tt_fd_open_beneath(int root_fd, const char *path)
+static int fd_openat2(int root_fd, const char *path)
 {
 	struct open_how how = {
 		.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
@@ -119,11 +129,22 @@ int tt_fd_open_beneath(int root_fd, const char *path)
 		fd = syscall(SYS_openat2, root_fd, path, &how, sizeof how);
 	} while (fd < 0 && (errno == EAGAIN || errno == EINTR)); /* a rename raced with the walk:
 								    try again (openat2(2)) */
-	if (fd >= 0)
-		return (int)fd;
-	if (errno == ENOSYS || errno == EPERM || errno == ENAMETOOLONG)
+	return fd < 0 ? -errno : (int)fd;
+}
+
+int tt_fd_open_beneath(int root_fd, const char *path)
+{
+	if (tt_facility_is_refused(TT_FACILITY_OPENAT2))
 		return fd_walk_beneath(root_fd, path);
-	return -errno;
+	int fd = fd_openat2(root_fd, path);
+
+	if (!tt_facility_may_be_refusal(fd) && fd != -ENAMETOOLONG)
+		return fd;
+	int walked = fd_walk_beneath(root_fd, path);
+
+	if (walked >= 0 && fd != -ENAMETOOLONG)
+		tt_facility_refuse(TT_FACILITY_OPENAT2, fd);
+	return walked;
 }
 
 int tt_fd_open_path(const char *path, int flags)
@@ -131,12 +152,102 @@ int tt_fd_open_path(const char *path, int flags)
 	return fd_open_noatime(AT_FDCWD, path, flags | O_CLOEXEC);
 }
 
+static struct statx_timestamp fd_timestamp(struct timespec time)
+{
+	return (struct statx_timestamp){.tv_sec = time.tv_sec, .tv_nsec = (unsigned)time.tv_nsec};
+}
+
+static void fd_statx_from_stat(const struct stat *st, struct statx *ret_stx)
+{
+	*ret_stx = (struct statx){
+		.stx_mask = STATX_BASIC_STATS,
+		.stx_blksize = (unsigned)st->st_blksize,
+		.stx_nlink = (unsigned)st->st_nlink,
+		.stx_uid = st->st_uid,
+		.stx_gid = st->st_gid,
+		.stx_mode = (unsigned short)st->st_mode,
+		.stx_ino = st->st_ino,
+		.stx_size = (uint64_t)st->st_size,
+		.stx_blocks = (uint64_t)st->st_blocks,
+		.stx_atime = fd_timestamp(st->st_atim),
+		.stx_ctime = fd_timestamp(st->st_ctim),
+		.stx_mtime = fd_timestamp(st->st_mtim),
+		.stx_rdev_major = major(st->st_rdev),
+		.stx_rdev_minor = minor(st->st_rdev),
+		.stx_dev_major = major(st->st_dev),
+		.stx_dev_minor = minor(st->st_dev),
+	};
+}
+
+/* The system call itself: the C library's function would hide ENOSYS behind a second call, for each
+ * file. */
+static int fd_statx(int dir_fd, const char *name, int flags, unsigned mask, struct statx *ret_stx)
+{
+	return syscall(SYS_statx, dir_fd, name, flags | AT_STATX_DONT_SYNC, mask, ret_stx) < 0
+		       ? -errno
+		       : 0;
+}
+
 int tt_fd_statx(int dir_fd, const char *name, struct statx *ret_stx)
 {
-	if (statx(dir_fd, name, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
-		    STATX_BASIC_STATS, ret_stx)
-		< 0)
+	const int flags =
+		AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | (name[0] == '\0' ? AT_EMPTY_PATH : 0);
+	struct stat st;
+	int r = -ENOSYS;
+
+	if (!tt_facility_is_refused(TT_FACILITY_STATX)) {
+		r = fd_statx(dir_fd, name, flags, STATX_BASIC_STATS, ret_stx);
+		if (!tt_facility_may_be_refusal(r))
+			return r;
+	}
+	if (fstatat(dir_fd, name, &st, flags) < 0)
 		return -errno;
+	tt_facility_refuse(TT_FACILITY_STATX, r);
+	fd_statx_from_stat(&st, ret_stx);
+	return 0;
+}
+
+int tt_fd_mount_id(int fd, uint64_t *ret_id)
+{
+	char path[64], line[256];
+	unsigned long long id;
+	struct statx stx;
+	int r = -ENODATA;
+
+	if (!tt_facility_is_refused(TT_FACILITY_STATX)
+		&& fd_statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &stx) == 0
+		&& (stx.stx_mask & STATX_MNT_ID)) { /* an older kernel ignores the bit */
+		*ret_id = stx.stx_mnt_id;
+		return 0;
+	}
+	(void)snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+	FILE *file = fopen(path, "re");
+
+	if (!file)
+		return -errno;
+	while (r != 0 && fgets(line, sizeof line, file)) {
+		if (sscanf(line, "mnt_id: %llu", &id) == 1) {
+			*ret_id = id;
+			r = 0;
+		}
+	}
+	(void)fclose(file);
+	return r;
+}
+
+int tt_fd_chmod_at(int dir_fd, const char *name, mode_t mode)
+{
+	int r = -ENOSYS;
+
+	if (!tt_facility_is_refused(TT_FACILITY_FCHMODAT2)) {
+		r = syscall(SYS_fchmodat2, dir_fd, name, mode, AT_SYMLINK_NOFOLLOW) < 0 ? -errno
+											: 0;
+		if (!tt_facility_may_be_refusal(r))
+			return r;
+	}
+	if (fchmodat(dir_fd, name, mode, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	tt_facility_refuse(TT_FACILITY_FCHMODAT2, r);
 	return 0;
 }
 
@@ -173,6 +284,12 @@ ssize_t tt_fd_getdents(int dir_fd, void *buffer, size_t size)
 	return n < 0 ? -errno : n;
 }
 
+/* Flags are what was refused, whatever the filter says; the data has errors of its own. */
+static ssize_t fd_transfer_error(int error, int rwf_flags)
+{
+	return rwf_flags && tt_facility_may_be_refusal(-error) ? -EOPNOTSUPP : -error;
+}
+
 ssize_t tt_fd_pread(int fd, void *buffer, size_t size, uint64_t offset, int rwf_flags)
 {
 	struct iovec iov = {.iov_base = buffer, .iov_len = size};
@@ -182,7 +299,7 @@ ssize_t tt_fd_pread(int fd, void *buffer, size_t size, uint64_t offset, int rwf_
 		n = rwf_flags ? preadv2(fd, &iov, 1, (off_t)offset, rwf_flags)
 			      : pread(fd, buffer, size, (off_t)offset);
 	} while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : n;
+	return n < 0 ? fd_transfer_error(errno, rwf_flags) : n;
 }
 
 ssize_t tt_fd_pwrite(int fd, const void *buffer, size_t size, uint64_t offset, int rwf_flags)
@@ -194,7 +311,7 @@ ssize_t tt_fd_pwrite(int fd, const void *buffer, size_t size, uint64_t offset, i
 		n = rwf_flags ? pwritev2(fd, &iov, 1, (off_t)offset, rwf_flags)
 			      : pwrite(fd, buffer, size, (off_t)offset);
 	} while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : n;
+	return n < 0 ? fd_transfer_error(errno, rwf_flags) : n;
 }
 
 int tt_fd_pwrite_all(int fd, const void *buffer, size_t size, uint64_t offset, int rwf_flags)

@@ -57,17 +57,26 @@ int tt_fd_open_update(int dir_fd, const char *name);
 int tt_fd_create(int dir_fd, const char *name);
 
 /* Opens a directory by a path of several components below `root_fd`, refusing links and anything
- * outside (openat2 RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS, Linux 5.6; a component-wise walk where a
- * seccomp filter denies it). Any thread. */
+ * outside (openat2 RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS, Linux 5.6; a component-wise walk where it
+ * is refused). Any thread. */
 int tt_fd_open_beneath(int root_fd, const char *path);
 
 /* Opens a path as the user wrote it on the command line: links are followed, that is what was asked
  * for. Only for reading: access times stay where the owner is the user. */
 int tt_fd_open_path(const char *path, int flags);
 
-/* statx without synchronising with a server; links are not followed. Returns 0 or a negative errno.
- * Any thread. */
+/* The basic part of statx without synchronising with a server; links are not followed; "" is
+ * `dir_fd` itself. Where statx is refused fstatat fills it (stx_mask is STATX_BASIC_STATS in both
+ * cases, no attributes). Returns 0 or a negative errno. Any thread. */
 int tt_fd_statx(int dir_fd, const char *name, struct statx *ret_stx);
+
+/* The mount that a descriptor is on, as /proc/self/mountinfo numbers it: from statx (5.8), or from
+ * /proc/self/fdinfo where statx does not say. Returns 0 or a negative errno. Any thread. */
+int tt_fd_mount_id(int fd, uint64_t *ret_id);
+
+/* chmod of a name that may be anything but is not followed if it is a link (fchmodat2, 6.6; before,
+ * the C library's way over /proc/self/fd). Returns 0 or a negative errno. Any thread. */
+int tt_fd_chmod_at(int dir_fd, const char *name, mode_t mode);
 
 /* Raises the soft limit of open descriptors to the hard one. Returns the limit now in force. */
 unsigned tt_fd_raise_limit(void);
@@ -86,7 +95,8 @@ ssize_t tt_fd_getdents(int dir_fd, void *buffer, size_t size);
 
 #define TT_FD_DONTCACHE 0x80 /* RWF_DONTCACHE, Linux 6.14; Debian 12's headers lack it */
 
-/* pread/pwrite with flags; retries on EINTR. Returns bytes or a negative errno. */
+/* pread/pwrite with flags; retries on EINTR. Returns bytes or a negative errno: -EOPNOTSUPP for
+ * flags that the file system, the kernel or a seccomp filter refuses. */
 ssize_t tt_fd_pread(int fd, void *buffer, size_t size, uint64_t offset, int rwf_flags);
 ssize_t tt_fd_pwrite(int fd, const void *buffer, size_t size, uint64_t offset, int rwf_flags);
 

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sys/facility.h"
 #include "sys/fd.h"
 #include "sys/residency.h"
 #include "sys/ring.h"
@@ -60,11 +61,50 @@ static enum tt_probe_answer probe_answer(bool yes)
 	return yes ? TT_PROBE_YES : TT_PROBE_NO;
 }
 
+static bool probe_is_empty(int fd, enum tt_residency_method method, bool *ret_known)
+{
+	struct tt_residency count = {0};
+
+	tt_residency_drop(fd, 0, 0);
+	*ret_known = probe_count(fd, method, &count);
+	return *ret_known && count.resident_pages == 0;
+}
+
+/* Whether the data that was just written gets to the disk by sync_file_range. cachestat sees it; if
+ * that is missing, DONTNEED does: it removes nothing that is still dirty. */
+static void probe_sync(
+	int fd, enum tt_residency_method method, bool counted, struct tt_probe *probe)
+{
+	struct tt_residency count = {0};
+	bool known = false;
+	bool seen = counted || (probe_count(fd, method, &count) && count.resident_pages > 0);
+	int r = probe_wait(fd);
+
+	if (r < 0) {
+		if (tt_facility_may_be_refusal(r))
+			tt_facility_refuse(TT_FACILITY_SYNC_FILE_RANGE, r);
+		probe->sync_file_range = TT_PROBE_NO;
+	} else if (counted) {
+		probe->sync_file_range =
+			probe_answer(probe_count(fd, TT_RESIDENCY_CACHESTAT, &count)
+				     && count.dirty_pages + count.writeback_pages == 0);
+	} else if (seen && probe_is_empty(fd, method, &known)) {
+		probe->sync_file_range = probe->drop_clean = TT_PROBE_YES;
+	} else if (known && fdatasync(fd) == 0) {
+		/* With the data on the disk it must go, or nothing is known: overlayfs, whose
+		 * descriptors have an empty mapping of their own, writes nothing back. */
+		probe->drop_clean = probe_answer(probe_is_empty(fd, method, &known));
+		if (probe->drop_clean == TT_PROBE_YES)
+			probe->sync_file_range = TT_PROBE_NO;
+	}
+}
+
 /* cachestat sees what was just written; sync_file_range cleans it; DONTNEED removes it. */
 static void probe_basics(
 	int fd, enum tt_residency_method method, const char *data, struct tt_probe *probe)
 {
 	struct tt_residency count = {0};
+	bool known;
 
 	if (probe_write(fd, data, 0) < 0)
 		return;
@@ -75,22 +115,18 @@ static void probe_basics(
 	bool counted = probe_count(fd, TT_RESIDENCY_CACHESTAT, &count);
 
 	probe->cachestat = probe_answer(counted && count.resident_pages > 0);
-	if (probe->cachestat == TT_PROBE_YES && count.dirty_pages + count.writeback_pages > 0) {
-		bool waited =
-			probe_wait(fd) == 0 && probe_count(fd, TT_RESIDENCY_CACHESTAT, &count);
-
-		probe->sync_file_range =
-			probe_answer(waited && count.dirty_pages + count.writeback_pages == 0);
-	} else if (method == TT_RESIDENCY_MINCORE && probe->cachestat == TT_PROBE_NO && counted) {
-		/* overlayfs: the descriptor's own mapping is empty, for sync_file_range as for
-		 * cachestat */
-		probe->sync_file_range = TT_PROBE_NO;
-	}
-	if (probe->sync_file_range != TT_PROBE_YES && fdatasync(fd) < 0)
+	if (probe->cachestat == TT_PROBE_NO)
+		probe_sync(fd, TT_RESIDENCY_MINCORE, false, probe);
+	else if (count.dirty_pages + count.writeback_pages > 0)
+		probe_sync(fd, method, true, probe);
+	if (probe->drop_clean != TT_PROBE_UNKNOWN
+		|| (probe->sync_file_range != TT_PROBE_YES && fdatasync(fd) < 0))
 		return;
-	tt_residency_drop(fd, 0, 0);
-	if (probe_count(fd, method, &count))
-		probe->drop_clean = probe_answer(count.resident_pages == 0);
+	bool empty = probe_is_empty(
+		fd, probe->cachestat == TT_PROBE_NO ? TT_RESIDENCY_MINCORE : method, &known);
+
+	if (known)
+		probe->drop_clean = probe_answer(empty);
 }
 
 /* Drops while writeback is in flight, and looks when it has ended. */
@@ -177,6 +213,14 @@ static int probe_file_system(int dir_fd, bool whole, struct tt_probe *probe)
 
 	if (fd < 0) {
 		probe->tmpfile_error = fd;
+		/* No experiment, but whoever refuses a call refuses it for any descriptor. */
+		(void)tt_residency_method(dir_fd);
+		if (tt_facility_is_refused(TT_FACILITY_CACHESTAT))
+			probe->cachestat = TT_PROBE_NO;
+		if (sync_file_range(-1, 0, 0, 0) < 0 && errno != EBADF) {
+			tt_facility_refuse(TT_FACILITY_SYNC_FILE_RANGE, -errno);
+			probe->sync_file_range = TT_PROBE_NO;
+		}
 		return 0;
 	}
 	enum tt_residency_method method = tt_residency_method(fd);

@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sys/facility.h"
+
 #ifndef SYS_cachestat
 #define SYS_cachestat 451
 #endif
@@ -42,18 +44,18 @@ static int residency_cachestat(
 
 static bool residency_have_cachestat(void)
 {
-	static _Atomic int known; /* 0 unknown, 1 yes, 2 no */
-	int state = atomic_load_explicit(&known, memory_order_relaxed);
+	static _Atomic bool asked;
 
-	if (state == 0) {
+	if (!atomic_load_explicit(&asked, memory_order_relaxed)) {
 		struct cachestat_result result;
 		/* EBADF means that the call exists. A seccomp filter may answer EPERM or ENOSYS. */
 		int r = residency_cachestat(-1, 0, 0, &result);
 
-		state = r == -EBADF ? 1 : 2;
-		atomic_store_explicit(&known, state, memory_order_relaxed);
+		if (r != -EBADF)
+			tt_facility_refuse(TT_FACILITY_CACHESTAT, r);
+		atomic_store_explicit(&asked, true, memory_order_relaxed);
 	}
-	return state == 1;
+	return !tt_facility_is_refused(TT_FACILITY_CACHESTAT);
 }
 
 enum tt_residency_method tt_residency_method(int fd)
@@ -106,15 +108,66 @@ size_t tt_residency_folio_bytes(void)
 	return bytes;
 }
 
-/* mincore tells everybody else that all is resident (Linux 5.2, mm/mincore.c can_do_mincore). */
-static bool residency_may_mincore(int fd, const struct stat *st)
+/* mincore tells everybody else that all is resident (Linux 5.2, mm/mincore.c can_do_mincore): it is
+ * for the file's owner, CAP_FOWNER over him, and those who may write to it. O_NOATIME is permitted
+ * to the owner and to CAP_FOWNER by the same function (inode_owner_or_capable), so asking for it is
+ * the question, also in a user namespace, where user ids do not tell (nobody's are everybody's) and
+ * root may have no capability. */
+static bool residency_may_mincore(int fd)
 {
-	if (st->st_uid == geteuid() || geteuid() == 0)
-		return true;
+	int flags = fcntl(fd, F_GETFL);
 	char path[32];
 
+	if (flags < 0)
+		return false;
+	if ((flags & O_NOATIME) || fcntl(fd, F_SETFL, flags | O_NOATIME) == 0)
+		return true;
+	if (faccessat(fd, "", W_OK, AT_EACCESS | AT_EMPTY_PATH) == 0) /* 5.8 */
+		return true;
+	if (errno == EACCES || errno == EROFS)
+		return false;
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	return access(path, W_OK) == 0;
+}
+
+/* One vector of mincore: at most 4096 pages. */
+static int residency_mincore(int fd, uint64_t offset, uint64_t pages, unsigned char *ret_vector)
+{
+	const size_t bytes = pages * tt_residency_page_bytes();
+	void *map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, (off_t)offset);
+
+	if (map == MAP_FAILED)
+		return -errno;
+	int r = mincore(map, bytes, ret_vector) < 0 ? -errno : 0;
+
+	/* mincore has no permission to refuse: it lies instead. */
+	if (tt_facility_may_be_refusal(r))
+		tt_facility_refuse(TT_FACILITY_MINCORE, r);
+	munmap(map, bytes);
+	return r;
+}
+
+static int residency_map_mincore(int fd, uint64_t offset, uint64_t pages, uint64_t *ret_bits)
+{
+	const size_t page = tt_residency_page_bytes();
+	unsigned char vector[4096];
+
+	if (tt_facility_is_refused(TT_FACILITY_MINCORE))
+		return tt_facility_refusal(TT_FACILITY_MINCORE);
+	memset(ret_bits, 0, (pages + 63) / 64 * sizeof *ret_bits);
+	for (uint64_t done = 0; done < pages;) {
+		uint64_t count = pages - done < sizeof vector ? pages - done : sizeof vector;
+		int r = residency_mincore(fd, offset + done * page, count, vector);
+
+		if (r < 0)
+			return r;
+		for (uint64_t i = 0; i < count; i++) {
+			if (vector[i] & 1)
+				ret_bits[(done + i) / 64] |= UINT64_C(1) << ((done + i) % 64);
+		}
+		done += count;
+	}
+	return 0;
 }
 
 /* Counts by mincore in pieces, so that a huge sparse file does not need a huge vector. */
@@ -130,7 +183,7 @@ static int residency_count_mincore(
 	*ret = (struct tt_residency){0};
 	if (!S_ISREG(st.st_mode) || st.st_size == 0)
 		return 0;
-	if (!residency_may_mincore(fd, &st))
+	if (!residency_may_mincore(fd))
 		return -EPERM;
 	uint64_t end = length == 0 || offset + length > (uint64_t)st.st_size ? (uint64_t)st.st_size
 									     : offset + length;
@@ -140,7 +193,7 @@ static int residency_count_mincore(
 
 		if (pages > piece_pages)
 			pages = piece_pages;
-		int r = tt_residency_map(fd, at, pages, bits);
+		int r = residency_map_mincore(fd, at, pages, bits);
 
 		if (r < 0)
 			return r;
@@ -229,34 +282,49 @@ bool tt_residency_may_be_dirty(int fd, enum tt_residency_method method, const st
 	return now.tv_sec - st->st_ctim.tv_sec <= limit;
 }
 
-int tt_residency_map(int fd, uint64_t offset, uint64_t pages, uint64_t *ret_bits)
+/* The same by counting halves until each is full or empty. */
+static int residency_map_cachestat(
+	int fd, uint64_t offset, uint64_t first, uint64_t pages, uint64_t *ret_bits)
 {
 	const size_t page = tt_residency_page_bytes();
-	unsigned char vector[4096];
+	struct cachestat_result result;
 
-	memset(ret_bits, 0, (pages + 63) / 64 * sizeof *ret_bits);
-	for (uint64_t done = 0; done < pages;) {
-		uint64_t count = pages - done < sizeof vector ? pages - done : sizeof vector;
-		void *map = mmap(NULL, count * page, PROT_READ, MAP_SHARED, fd,
-			(off_t)(offset + done * page));
+	if (pages == 0)
+		return 0;
+	int r = residency_cachestat(fd, offset + first * page, pages * page, &result);
 
-		if (map == MAP_FAILED)
-			return -errno;
-		int r = mincore(map, count * page, vector) < 0 ? -errno : 0;
-
-		munmap(map, count * page);
-		if (r < 0)
-			return r;
-		for (uint64_t i = 0; i < count; i++) {
-			if (vector[i] & 1)
-				ret_bits[(done + i) / 64] |= UINT64_C(1) << ((done + i) % 64);
-		}
-		done += count;
+	if (r < 0 || result.nr_cache == 0)
+		return r;
+	if (result.nr_cache < pages) {
+		r = residency_map_cachestat(fd, offset, first, pages / 2, ret_bits);
+		return r < 0 ? r
+			     : residency_map_cachestat(
+				     fd, offset, first + pages / 2, pages - pages / 2, ret_bits);
 	}
+	for (uint64_t i = first; i < first + pages; i++)
+		ret_bits[i / 64] |= UINT64_C(1) << (i % 64);
 	return 0;
+}
+
+int tt_residency_map(int fd, uint64_t offset, uint64_t pages, uint64_t *ret_bits)
+{
+	int r = residency_may_mincore(fd) ? residency_map_mincore(fd, offset, pages, ret_bits)
+					  : -EPERM;
+
+	if (r == 0 || tt_residency_method(fd) != TT_RESIDENCY_CACHESTAT)
+		return r;
+	memset(ret_bits, 0, (pages + 63) / 64 * sizeof *ret_bits);
+	return residency_map_cachestat(fd, offset, 0, pages, ret_bits);
 }
 
 int tt_residency_drop(int fd, uint64_t offset, uint64_t length)
 {
-	return -posix_fadvise(fd, (off_t)offset, (off_t)length, POSIX_FADV_DONTNEED);
+	int r = tt_facility_refusal(TT_FACILITY_FADVISE);
+
+	if (r < 0)
+		return r;
+	r = -posix_fadvise(fd, (off_t)offset, (off_t)length, POSIX_FADV_DONTNEED);
+	if (tt_facility_may_be_refusal(r))
+		tt_facility_refuse(TT_FACILITY_FADVISE, r);
+	return r;
 }

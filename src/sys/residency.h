@@ -30,8 +30,8 @@ enum tt_residency_method {
 			      own */
 };
 
-/* How to ask on the file system that `fd` is on: by its type, and whether this kernel has cachestat
- * at all. Remembered per process after the first answer of the kernel. Any thread. */
+/* How to ask on the file system that `fd` is on: by its type, and whether this process has
+ * cachestat at all (sys/facility.h). Any thread. */
 enum tt_residency_method tt_residency_method(int fd);
 
 /* Counts [offset, offset + length), length 0 means to the end of the file. Any thread.
@@ -47,8 +47,9 @@ bool tt_residency_may_be_dirty(int fd, enum tt_residency_method method, const st
 	uint64_t offset, uint64_t length);
 
 /* One bit per page, set if resident, bit 0 is the page at `offset` (page aligned). `ret_bits` has
- * room for (pages + 63) / 64 words. Only for files whose count was answered: mincore's answer to
- * others is useless. Any thread. Returns 0 or a negative errno. */
+ * room for (pages + 63) / 64 words. Only for files whose count was answered. By mincore; where that
+ * is refused, or would lie to this user, by counting with cachestat. Any thread. Returns 0 or a
+ * negative errno. */
 int tt_residency_map(int fd, uint64_t offset, uint64_t pages, uint64_t *ret_bits);
 
 /* The page size, and the largest folio that read-ahead makes (transparent huge page size, at least

@@ -16,6 +16,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "sys/facility.h"
 #include "sys/ring_twin.h"
 
 struct tt_ring {
@@ -98,14 +99,18 @@ static int ring_init_uring(struct tt_ring *ring, unsigned workers)
 		return r;
 	}
 	r = ring_check_operations(ring);
+	if (r == 0) {
+		/* Limited since Linux 5.15; before, the kernel's own limit holds. */
+		(void)io_uring_register_iowq_max_workers(&ring->uring, limits);
+		ring_arm_wake(ring);
+		/* A sandbox may allow the set-up and forbid io_uring_enter. */
+		r = io_uring_submit(&ring->uring);
+	}
 	if (r < 0) {
 		io_uring_queue_exit(&ring->uring);
 		close(ring->wake_fd);
 		return r;
 	}
-	/* Linux 5.15; before, the kernel's own limit holds. */
-	(void)io_uring_register_iowq_max_workers(&ring->uring, limits);
-	ring_arm_wake(ring);
 	return 0;
 }
 
@@ -118,8 +123,14 @@ int tt_ring_new(const struct tt_ring_config *config, struct tt_ring **ret_ring, 
 		return -ENOMEM;
 	ring->depth = config->depth;
 	ring->wake_fd = -1;
-	int r = config->no_uring ? -ENOSYS : ring_init_uring(ring, config->workers);
+	int r = config->no_uring ? -ENOSYS : tt_facility_refusal(TT_FACILITY_IO_URING);
 
+	if (r == 0) {
+		r = ring_init_uring(ring, config->workers);
+		/* Not what may pass: no memory, no descriptors. */
+		if (tt_facility_may_be_refusal(r) || r == -EOPNOTSUPP)
+			tt_facility_refuse(TT_FACILITY_IO_URING, r);
+	}
 	if (r < 0) {
 		refusal = r;
 		r = tt_ring_twin_new(config->depth, config->workers, &ring->twin);

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sys/fd.h"
 #include "tree/entry.h"
 #include "tree/meta.h"
 
@@ -93,12 +94,9 @@ static int meta_chown(const struct meta_target *target, uid_t uid, gid_t gid)
 
 static int meta_chmod(const struct meta_target *target, mode_t mode)
 {
-	/* The C library makes NOFOLLOW of O_PATH and /proc/self/fd; Linux < 6.6 has no such call.
-	 */
-	int r = target->fd >= 0 ? fchmod(target->fd, mode)
-				: fchmodat(target->dir_fd, target->name, mode, AT_SYMLINK_NOFOLLOW);
-
-	return r < 0 ? -errno : 0;
+	if (target->fd < 0)
+		return tt_fd_chmod_at(target->dir_fd, target->name, mode);
+	return fchmod(target->fd, mode) < 0 ? -errno : 0;
 }
 
 static int meta_utimens(const struct meta_target *target, const struct timespec times[2])

@@ -215,3 +215,21 @@ stat_line() { # TITLE
 	leaves_as_found . tiptoe 0 -anc src/ dst
 	[ "$names" = "$(ls -lA --time-style=full-iso dst)" ]
 }
+
+# Each call that leaves a page makes work on every processor: what counts is how many there are.
+@test "DONTNEED is called once for each window or small file, and --stats counts the calls" {
+	make_big_file src/big 256M
+	make_small_files src/small 1000
+	cachemap evict src
+	TIPTOE_RING=off run strace -f -qq -o log -e trace=fadvise64 "$TIPTOE" -a --stats src/ dst
+	check_run 0
+	calls=$(grep -c 'fadvise64(.*POSIX_FADV_DONTNEED' log)
+	told=$(stat_line DONTNEED)
+	echo "# $calls calls for 256 MiB in one file and 1,000 small ones: $(grep ^DONTNEED <<<"$output")" >&3
+	# A handful by the experiment at the start.
+	expect "calls that --stats does not tell" "$((calls - told))" ">=" 0
+	expect "calls that --stats does not tell" "$((calls - told))" "<=" 8
+	# 32 windows of 8 MiB read, at most 128 of 2 MiB written; each small file once read, once written.
+	expect "calls" "$calls" "<=" $((32 + 128 + 2 * 1000 + 40))
+	treecmp src dst
+}

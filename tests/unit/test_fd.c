@@ -4,11 +4,14 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 #include "check.h"
 #include "sample.h"
 #include "scratch.h"
+#include "sys/facility.h"
 #include "sys/fd.h"
 
 static void test_a_link_is_never_followed(void **state)
@@ -175,6 +178,78 @@ static void test_statx_sees_the_link_itself(void **state)
 	scratch_close(&scratch);
 }
 
+/* Without what is only there sometimes, and what may differ: the time of the look itself. */
+static bool same_basics(const struct statx *a, const struct statx *b)
+{
+	return a->stx_mode == b->stx_mode && a->stx_nlink == b->stx_nlink
+	       && a->stx_uid == b->stx_uid && a->stx_gid == b->stx_gid && a->stx_ino == b->stx_ino
+	       && a->stx_size == b->stx_size && a->stx_blocks == b->stx_blocks
+	       && a->stx_mtime.tv_sec == b->stx_mtime.tv_sec
+	       && a->stx_mtime.tv_nsec == b->stx_mtime.tv_nsec
+	       && a->stx_ctime.tv_nsec == b->stx_ctime.tv_nsec
+	       && a->stx_rdev_major == b->stx_rdev_major && a->stx_rdev_minor == b->stx_rdev_minor
+	       && a->stx_dev_major == b->stx_dev_major && a->stx_dev_minor == b->stx_dev_minor
+	       && b->stx_mask == STATX_BASIC_STATS;
+}
+
+/* In a child: a refusal is for the process. Returns the number of the first thing that is wrong. */
+static int without_new_calls(struct scratch *scratch)
+{
+	static const char *const names[] = {"file", "link", "a", "", "fifo"};
+	struct statx with, without;
+	uint64_t id, other_id;
+	struct stat st;
+
+	if (tt_fd_mount_id(scratch->fd, &id) < 0)
+		return 1;
+	for (unsigned i = 0; i < 5; i++) {
+		if (syscall(SYS_statx, scratch->fd, names[i], AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH,
+			    STATX_BASIC_STATS, &with)
+			< 0)
+			return 2;
+		tt_facility_refuse(TT_FACILITY_STATX, -ENOSYS);
+		if (tt_fd_statx(scratch->fd, names[i], &without) < 0
+			|| !same_basics(&with, &without))
+			return 3;
+	}
+	if (tt_fd_statx(scratch->fd, "none", &without) != -ENOENT)
+		return 4;
+	if (tt_fd_mount_id(scratch->fd, &other_id) < 0 || id != other_id)
+		return 5;
+	tt_facility_refuse(TT_FACILITY_OPENAT2, -EPERM);
+	if (tt_fd_open_beneath(scratch->fd, "a/b/c") < 0
+		|| tt_fd_open_beneath(scratch->fd, "a/b/../../..") != -EXDEV
+		|| tt_fd_open_beneath(scratch->fd, "a/link/c") >= 0
+		|| tt_fd_open_beneath(scratch->fd, "a/out/tmp") >= 0)
+		return 6;
+	tt_facility_refuse(TT_FACILITY_FCHMODAT2, -ENOSYS);
+	if (tt_fd_chmod_at(scratch->fd, "fifo", 0741) < 0
+		|| fstatat(scratch->fd, "fifo", &st, 0) < 0 || (st.st_mode & 07777) != 0741)
+		return 7;
+	return tt_fd_chmod_at(scratch->fd, "link", 0777) == -EOPNOTSUPP ? 0 : 8;
+}
+
+static void test_without_newer_calls_the_answers_are_the_same(void **state)
+{
+	struct scratch scratch;
+	int status;
+
+	(void)state;
+	make_tree(&scratch);
+	scratch_write(&scratch, "file", "text");
+	assert_int_equal(symlinkat("nothing", scratch.fd, "link"), 0);
+	assert_int_equal(mkfifoat(scratch.fd, "fifo", 0600), 0);
+	assert_int_equal(tt_fd_chmod_at(scratch.fd, "fifo", 0640), 0);
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(without_new_calls(&scratch));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(status, 0);
+	remove_tree(&scratch);
+}
+
 static void test_getdents_gives_every_name_once(void **state)
 {
 	struct scratch scratch;
@@ -287,6 +362,7 @@ int main(void)
 		cmocka_unit_test(test_beneath_passes_no_link_on_the_way),
 		cmocka_unit_test(test_a_very_long_path_is_walked_by_the_same_rules),
 		cmocka_unit_test(test_statx_sees_the_link_itself),
+		cmocka_unit_test(test_without_newer_calls_the_answers_are_the_same),
 		cmocka_unit_test(test_getdents_gives_every_name_once),
 		cmocka_unit_test(test_the_limit_becomes_the_hard_one),
 		cmocka_unit_test(test_writing_all_writes_all),

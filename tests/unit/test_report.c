@@ -292,8 +292,11 @@ static const struct tt_engine_stats captured = {
 	.pages_found_resident = 1234,
 	.peak_dirty_bytes = 48000000,
 	.pacer_wait_ns = 1500000000,
+	.drop_calls = 1024,
+	.drop_ns = 250000000,
 	.mechanisms = "ext4 on a\nxfs on b\n",
-	.verify_destination = {.files = 1215, .pages = 2},
+	.refusals = "cachestat is not available (for a reason): so it is\n",
+	.verify_destination = {.files = 1215, .pages = 2, .unknown = 7},
 	.verify_sources = {.files = 1216, .pages = 30},
 };
 
@@ -335,9 +338,11 @@ static void stats_are_rsyncs_block_then_ours(void **state)
 		"Files of unknown residency: 0\n"
 		"Peak dirty bytes: 48,000,000 bytes\n"
 		"Time waited for the pacer: 1.500 seconds\n"
+		"DONTNEED: 1,024 calls, 0.250 seconds\n"
 		"Mechanism: ext4 on a\n"
 		"Mechanism: xfs on b\n"
-		"Cache verified: 2 resident pages in 1,215 files\n"
+		"Refused: cachestat is not available (for a reason): so it is\n"
+		"Cache verified: 2 resident pages in 1,215 files, 7 of which could not be asked\n"
 		"Sources verified: 30 resident pages in 1,216 files\n");
 }
 

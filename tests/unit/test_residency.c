@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <linux/capability.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "check.h"
 #include "sample.h"
 #include "scratch.h"
+#include "sys/facility.h"
 #include "sys/residency.h"
 
 static const enum tt_residency_method methods[] = {TT_RESIDENCY_CACHESTAT, TT_RESIDENCY_MINCORE};
@@ -180,6 +183,78 @@ static void test_another_user_may_not_know(void **state)
 	scratch_close(&scratch);
 }
 
+/* In a child: a refusal is for the process. */
+static void test_without_mincore_the_map_is_the_same(void **state)
+{
+	struct scratch scratch;
+	uint64_t bits[2][1000 / 64 + 1];
+	int status;
+
+	(void)state;
+	scratch_open(&scratch);
+	int fd = sample_new(&scratch, "file", 1000 * SAMPLE_PAGE - 100);
+
+	for (uint64_t page = 5; page < 1000; page += page % 90 < 40 ? 1 : 7)
+		sample_touch(fd, page);
+	pid_t child = fork();
+
+	if (child == 0) {
+		struct tt_residency got;
+
+		if (tt_residency_map(fd, 0, 1000, bits[0]) < 0)
+			_exit(1);
+		tt_facility_refuse(TT_FACILITY_MINCORE, -ENOSYS);
+		if (tt_residency_map(fd, 0, 1000, bits[1]) < 0)
+			_exit(2);
+		if (memcmp(bits[0], bits[1], sizeof bits[0]) != 0)
+			_exit(3);
+		if (tt_residency_count(fd, TT_RESIDENCY_MINCORE, 0, 0, &got) != -ENOSYS)
+			_exit(4);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	(void)close(fd);
+	scratch_close(&scratch);
+}
+
+/* mincore tells this root, who may do nothing, that all of somebody else's file is resident. */
+static void test_a_root_without_capabilities_may_not_know(void **state)
+{
+	struct scratch scratch;
+	int status;
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("needs root to give a file away\n");
+		skip();
+	}
+	scratch_open(&scratch);
+	int fd = sample_new(&scratch, "file", 10 * SAMPLE_PAGE);
+
+	assert_int_equal(fchown(fd, 7, 7), 0);
+	pid_t child = fork();
+
+	if (child == 0) {
+		struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+		struct __user_cap_data_struct none[2] = {{0}};
+		struct tt_residency got;
+		char path[64];
+
+		(void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+		int other = open(path, O_RDONLY | O_CLOEXEC);
+
+		if (other < 0 || syscall(SYS_capset, &header, none) < 0)
+			_exit(1);
+		_exit(tt_residency_count(other, TT_RESIDENCY_MINCORE, 0, 0, &got) == -EPERM ? 0
+											    : 2);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	(void)close(fd);
+	scratch_close(&scratch);
+}
+
 static void test_the_method_follows_the_file_system(void **state)
 {
 	struct scratch scratch;
@@ -249,6 +324,8 @@ int main(void)
 		cmocka_unit_test(test_an_empty_file_and_one_beyond_its_end),
 		cmocka_unit_test(test_pages_that_may_be_dirty),
 		cmocka_unit_test(test_another_user_may_not_know),
+		cmocka_unit_test(test_without_mincore_the_map_is_the_same),
+		cmocka_unit_test(test_a_root_without_capabilities_may_not_know),
 		cmocka_unit_test(test_the_method_follows_the_file_system),
 		cmocka_unit_test(test_sizes_are_sizes),
 	};
