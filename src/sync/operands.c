@@ -178,7 +178,7 @@ static int operands_open_file(
 		return TT_EXIT_MEMORY;
 	root->destination_name = engine->destination_name;
 	root->exists = true;
-	if (statx(root->destination_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stx) == 0)
+	if (tt_fd_statx(root->destination_fd, "", &stx) == 0)
 		tt_entry_set(&root->existing, &stx);
 	return 0;
 }

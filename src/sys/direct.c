@@ -15,6 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "sys/facility.h"
+
 #define DIRECT_STATX_DIOALIGN 0x2000u /* Linux 6.1 */
 
 enum {
@@ -41,10 +43,16 @@ void tt_direct_ask(int fd, struct tt_direct *ret_direct)
 	struct direct_statx stx;
 
 	*ret_direct = (struct tt_direct){0};
+	if (tt_facility_is_refused(TT_FACILITY_DIOALIGN))
+		return;
 	if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, DIRECT_STATX_DIOALIGN,
 		    &stx)
-			< 0
-		|| !(stx.mask & DIRECT_STATX_DIOALIGN))
+		< 0) {
+		if (tt_facility_may_be_refusal(-errno))
+			tt_facility_refuse(TT_FACILITY_DIOALIGN, -errno);
+		return;
+	}
+	if (!(stx.mask & DIRECT_STATX_DIOALIGN))
 		return;
 	/* Buffers here are aligned to pages. */
 	if (!direct_is_sane(stx.dio_mem_align, 4096)
@@ -78,8 +86,11 @@ static bool direct_is_all_plain(int fd)
 		ask.map.fm_start = start;
 		ask.map.fm_length = FIEMAP_MAX_OFFSET - start;
 		ask.map.fm_extent_count = DIRECT_EXTENTS;
-		if (ioctl(fd, FS_IOC_FIEMAP, &ask.map) < 0)
+		if (ioctl(fd, FS_IOC_FIEMAP, &ask.map) < 0) {
+			if (tt_facility_may_be_refusal(-errno))
+				tt_facility_refuse(TT_FACILITY_FIEMAP, -errno);
 			return false;
+		}
 		if (ask.map.fm_mapped_extents == 0)
 			return true;
 		for (unsigned e = 0; e < ask.map.fm_mapped_extents; e++) {
@@ -100,7 +111,8 @@ void tt_direct_guess(int fd, struct tt_direct *ret_direct)
 	struct stat st;
 
 	*ret_direct = (struct tt_direct){0};
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !direct_is_all_plain(fd))
+	if (tt_facility_is_refused(TT_FACILITY_FIEMAP) || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)
+		|| !direct_is_all_plain(fd))
 		return;
 	uint32_t bytes = st.st_blksize > 4096 ? (uint32_t)st.st_blksize : 4096;
 

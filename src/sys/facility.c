@@ -26,6 +26,11 @@ static const struct {
 	[TT_FACILITY_OPENAT2] = {"openat2", "paths are walked name by name", false},
 	[TT_FACILITY_STATX] = {"statx", "fstatat does its work", false},
 	[TT_FACILITY_FCHMODAT2] = {"fchmodat2", "/proc/self/fd does its work", false},
+	[TT_FACILITY_RENAMEAT2] = {"renameat2",
+		"a new name is looked for before the rename, not with it", false},
+	[TT_FACILITY_DIOALIGN] = {"STATX_DIOALIGN", "alignment for O_DIRECT is guessed", false},
+	[TT_FACILITY_FIEMAP] = {"FIEMAP", "files are taken to be what O_DIRECT may not read",
+		false},
 };
 
 static _Atomic int facility_refusals[TT_FACILITY_COUNT]; /* facts about the kernel, no state */

@@ -15,9 +15,11 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "sys/facility.h"
 #include "tree/alias.h"
 #include "tree/stage.h"
 
@@ -168,17 +170,22 @@ int tt_stage_create(
 }
 
 /* Gives a name that nobody had when the directory was listed. Returns 0, 1 if the name may be
- * replaced after all, or a negative errno. */
-static int stage_arrive_new(int dir_fd, const char *temp, const char *name)
+ * replaced after all, or a negative errno. *ret_refusal: that of renameat2, if it may be one. */
+static int stage_arrive_new(int dir_fd, const char *temp, const char *name, int *ret_refusal)
 {
 	char other[TT_ALIAS_NAME_SIZE];
 
-	if (renameat2(dir_fd, temp, dir_fd, name, RENAME_NOREPLACE) == 0)
-		return 0;
-	/* ENOSYS, EPERM: a seccomp filter; EINVAL: NFS, CIFS and many FUSE servers know no flags.
+	if (!tt_facility_is_refused(TT_FACILITY_RENAMEAT2)) {
+		/* The C library's function would make EINVAL of ENOSYS. */
+		if (syscall(SYS_renameat2, dir_fd, temp, dir_fd, name, RENAME_NOREPLACE) == 0)
+			return 0;
+		if (tt_facility_may_be_refusal(-errno))
+			*ret_refusal = -errno;
+		else if (errno != EEXIST && errno != EINVAL)
+			return -errno;
+	}
+	/* EINVAL: NFS, CIFS and many FUSE servers know no flags.
 	 * There the look comes before the rename, not with it. */
-	if (errno != EEXIST && errno != ENOSYS && errno != EPERM && errno != EINVAL)
-		return -errno;
 	int r = tt_alias_look(dir_fd, name, other);
 
 	/* Spelled like this: somebody made it meanwhile, and it is replaced, as rsync does. */
@@ -189,11 +196,16 @@ static int stage_arrive_new(int dir_fd, const char *temp, const char *name)
 
 int tt_stage_arrive(int dir_fd, const char *temp, const char *name, bool is_new)
 {
-	int r = is_new ? stage_arrive_new(dir_fd, temp, name) : 1;
+	int refusal = 0;
+	int r = is_new ? stage_arrive_new(dir_fd, temp, name, &refusal) : 1;
 
 	if (r <= 0)
 		return r;
-	return renameat(dir_fd, temp, dir_fd, name) < 0 ? -errno : 0;
+	if (renameat(dir_fd, temp, dir_fd, name) < 0)
+		return -errno;
+	if (refusal < 0)
+		tt_facility_refuse(TT_FACILITY_RENAMEAT2, refusal);
+	return 0;
 }
 
 int tt_stage_arrive_link(int dir_fd, const char *temp, const char *name, bool is_new)

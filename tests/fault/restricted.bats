@@ -138,7 +138,8 @@ try_all() { # ERROR FACILITIES[:PROMISE]...
 	for each; do
 		promise=kept
 		[[ $each != *:told ]] || promise=told
-		works $promise denycalls --error "$error" "${each%:told}" || {
+		# What is broken is so each time; a page that the kernel took of its own accord is not (see leaves_as_found).
+		works $promise denycalls --error "$error" "${each%:told}" || works $promise denycalls --error "$error" "${each%:told}" || {
 			echo "failed: without ${each%:told} ($error)"
 			bad+=" ${each%:told}"
 		}
@@ -198,21 +199,24 @@ alone='cachestat mincore sync_file_range rwf_flags tmpfile openat2'
 	grep -E '^io_uring.* no ' probed
 }
 
+# Of a memory cgroup of its own, so that nobody else's writes count.
 @test "the dirt is bounded without them, too" {
 	mkdir large
 	make_big_file large/big 192M
 	make_small_files large/small 1000
 	cachemap evict large
 	for facilities in io_uring,cachestat io_uring,sync_file_range all; do
-		for try in 1 2 3 4 5 6; do
-			rm -rf dst
-			sync -f "$DISK"
-			dirtywatch --bdev "$(disk_device "$DISK")" -o watch -- denycalls "$facilities" "$TIPTOE" -a --dirty-limit=8M large/ dst
-			peak=$(sed -n 's/^peak_above_idle_mib=\(-\{0,1\}[0-9]*\).*/\1/p' watch)
-			((peak > 16)) || break
-		done
-		echo "# without $facilities: $peak MiB of dirt at most, try $try" >&3 # of the whole machine
+		rm -rf dst
+		code=0
+		# shellcheck disable=SC2016 # for the inner shell
+		withcgroup "tiptoe-restricted-$$" 2G -- bash -c 'dirtywatch --group "$TIPTOE_CGROUP" -o watch -- "$@"' - \
+			denycalls "$facilities" "$TIPTOE" -a --dirty-limit=8M large/ dst || code=$?
+		((code != 77)) || skip "no memory controller"
+		[ "$code" -eq 0 ]
+		peak=$(sed -n 's/^peak_above_idle_mib=\(-\{0,1\}[0-9]*\).*/\1/p' watch)
+		echo "# without $facilities: $peak MiB of dirt at most" >&3
 		expect "MiB without $facilities" "$peak" "<=" 16
+		expect "MiB without $facilities" "$peak" ">=" 1
 	done
 }
 

@@ -2,13 +2,15 @@
 /*
  * Runs a command and watches, from outside, how many dirty bytes pile up meanwhile.
  *
- *   dirtywatch [--bdev /dev/X]... [--interval-ms N] [-o FILE] -- COMMAND...
+ *   dirtywatch [--bdev /dev/X]... [--group DIRECTORY] [--interval-ms N] [-o FILE] -- COMMAND...
  *
  * Every N ms (5): Dirty + Writeback of /proc/meminfo less what is dirty or under writeback in the
  * page caches of the given block devices themselves (file system metadata, which nobody can pace).
- * Before the start the idle level is the median of 21 samples. Prints KEY=VALUE, one per line, to
- * FILE or stderr; what a bench needs of time and memory is there too, so that one run gives all
- * figures. Exits as the command did (128 + N for signal N).
+ * With --group: of this memory cgroup's memory.stat instead, so that nobody else's writes count
+ * (off by what the kernel collects before it adds it up: half a MiB for a processor). Before the
+ * start the idle level is the median of 21 samples. Prints KEY=VALUE, one per line, to FILE or
+ * stderr; what a bench needs of time and memory is there too, so that one run gives all figures.
+ * Exits as the command did (128 + N for signal N).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +29,8 @@
 #define IDLE_SAMPLES 21
 
 struct watch {
-	int meminfo_fd;
+	int stat_fd; /* /proc/meminfo, or a group's memory.stat */
+	bool of_group;
 	int bdev_fd[MAX_BDEVS];
 	unsigned n_bdevs;
 	unsigned interval_ms;
@@ -47,6 +50,15 @@ static void fail(const char *what)
 	exit(125);
 }
 
+/* Version 1 says total_dirty, version 2 file_dirty. */
+static int64_t group_bytes(const char *text)
+{
+	const char *dirty = strstr(text, "_dirty "), *writeback = strstr(text, "_writeback ");
+
+	return (dirty ? strtoll(dirty + strlen("_dirty "), NULL, 10) : 0)
+	       + (writeback ? strtoll(writeback + strlen("_writeback "), NULL, 10) : 0);
+}
+
 static int64_t meminfo_kib(const char *text, const char *key)
 {
 	const char *at = strstr(text, key);
@@ -59,14 +71,17 @@ static int64_t sample_bytes(const struct watch *watch)
 {
 	struct probe_count count;
 	char text[8192];
-	ssize_t n = pread(watch->meminfo_fd, text, sizeof(text) - 1, 0);
+	ssize_t n = pread(watch->stat_fd, text, sizeof(text) - 1, 0);
 	int64_t bytes;
 
 	if (n < 0) {
-		fail("/proc/meminfo");
+		fail("sampling");
 	}
 	text[n] = '\0';
-	bytes = (meminfo_kib(text, "\nDirty:") + meminfo_kib(text, "\nWriteback:")) * 1024;
+	bytes = watch->of_group
+			? group_bytes(text)
+			: (meminfo_kib(text, "\nDirty:") + meminfo_kib(text, "\nWriteback:"))
+				  * 1024;
 	for (unsigned i = 0; i < watch->n_bdevs; i++) {
 		if (probe_cachestat_fd(watch->bdev_fd[i], &count) == 0) {
 			bytes -= (int64_t)((count.dirty + count.writeback) * PROBE_PAGE);
@@ -131,6 +146,12 @@ static int parse_options(int argc, char **argv, struct watch *watch, FILE **ret_
 				fail(value);
 			}
 			watch->bdev_fd[watch->n_bdevs++] = fd;
+		} else if (!strcmp(argv[i], "--group")) {
+			char path[4096];
+
+			snprintf(path, sizeof(path), "%s/memory.stat", value);
+			watch->of_group = true;
+			watch->stat_fd = open(path, O_RDONLY | O_CLOEXEC);
 		} else if (!strcmp(argv[i], "--interval-ms") && atoi(value) > 0) {
 			watch->interval_ms = (unsigned)atoi(value);
 		} else if (!strcmp(argv[i], "-o")) {
@@ -175,13 +196,16 @@ int main(int argc, char **argv)
 
 	probe_assert_page_size();
 	if (command == 0 || command >= argc) {
-		fprintf(stderr, "usage: dirtywatch [--bdev DEVICE]... [--interval-ms N] [-o FILE] "
+		fprintf(stderr, "usage: dirtywatch [--bdev DEVICE]... [--group DIRECTORY] "
+				"[--interval-ms N] [-o FILE] "
 				"-- COMMAND...\n");
 		return 125;
 	}
-	watch.meminfo_fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
-	if (watch.meminfo_fd < 0) {
-		fail("/proc/meminfo");
+	if (!watch.of_group) {
+		watch.stat_fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+	}
+	if (watch.stat_fd < 0) {
+		fail("/proc/meminfo or memory.stat");
 	}
 	idle = idle_bytes(&watch);
 	/* SIGCHLD cuts the pause short, so the elapsed time is not rounded up to the interval. */
