@@ -168,6 +168,7 @@ copy_whole() { # SOURCE
 	mkdir merged/empty
 	touch merged/empty/new
 	printf more >>merged/before
+	cachemap evict merged
 	leaves_as_found merged copy_whole merged
 	# A file that is only below, and one that has come up, have numbers of different kinds.
 	treecmp merged copy
