@@ -154,6 +154,15 @@ static void lister_match_part(void *context, unsigned from, unsigned to)
 	lister_join(lister, &arena, r);
 }
 
+static void lister_tell_unknown(struct tt_engine *engine, struct tt_dir *dir, int error)
+{
+	dir->list_error = error;
+	for (unsigned i = 0; i < dir->source.count; i++)
+		if (dir->source.entries[i].flags & TT_ENTRY_UNKNOWN_TWIN)
+			lister_fail(engine, "reading attributes, at the destination, of", dir,
+				dir->source.entries[i].name, error);
+}
+
 static void lister_read_source(struct lister *lister)
 {
 	struct tt_dir *dir = lister->dir;
@@ -185,16 +194,19 @@ static void lister_read_destination(struct lister *lister)
 	struct tt_dir *dir = lister->dir;
 	int r = tt_listing_read_names(&dir->destination, dir->destination_fd);
 
-	if (r >= 0) {
-		lister->error = 0;
-		tt_share_run(lister->engine, 0, dir->source.count, lister_match_part, lister);
-		tt_arena_join(&dir->destination.arena, &lister->arena);
-		r = lister->error;
-	}
+	/* Without knowing what is there nothing is done there: it may be newer, or none of ours to
+	 * replace. */
 	if (r < 0) {
 		dir->list_error = r;
-		lister_fail(lister->engine, "reading directory", dir, NULL, r);
+		dir->failed = true;
+		lister_fail(lister->engine, "reading directory at the destination,", dir, NULL, r);
+		return;
 	}
+	lister->error = 0;
+	tt_share_run(lister->engine, 0, dir->source.count, lister_match_part, lister);
+	tt_arena_join(&dir->destination.arena, &lister->arena);
+	if (lister->error < 0)
+		lister_tell_unknown(lister->engine, dir, lister->error);
 	lister_sweep(lister->engine, dir);
 }
 
@@ -256,6 +268,7 @@ static struct tt_dir *lister_child(
 		child->layers[i - first] = dir->source.entries[i].layer;
 	child->entry.flags |= TT_ENTRY_CONTENTS;
 	child->no_descent = lister_no_descent(engine, dir, entry);
+	child->failed = (entry->flags & TT_ENTRY_UNKNOWN_TWIN) != 0;
 	if (entry->twin != TT_ENTRY_NONE) {
 		child->existing = dir->destination.entries[entry->twin];
 		child->existing.name = child->name;

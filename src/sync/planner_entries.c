@@ -352,18 +352,23 @@ static bool entries_plan(struct planner_entries *entries, struct tt_task *task)
 }
 
 /* The name of a single file at the destination is not its own: its twin is found here. */
-static void entries_find_renamed(struct tt_dir *dir)
+static void entries_find_renamed(struct tt_engine *engine, struct tt_dir *dir)
 {
 	struct tt_entry *wanted = &dir->source.entries[0];
-	struct statx stx;
 
 	tt_listing_deinit(&dir->destination);
 	wanted->twin = TT_ENTRY_NONE;
-	if (tt_fd_statx(dir->destination_fd, dir->destination_name, &stx) < 0
-		|| tt_listing_add(
-			   &dir->destination, dir->destination_fd, dir->destination_name, 0, true)
-			   < 0)
+	int r = tt_listing_add(
+		&dir->destination, dir->destination_fd, dir->destination_name, 0, true);
+
+	if (r < 0) {
+		if (r != -ENOENT) {
+			wanted->flags |= TT_ENTRY_UNKNOWN_TWIN;
+			tt_engine_fail(engine, "reading attributes, at the destination, of", dir,
+				dir->destination_name, r);
+		}
 		return;
+	}
 	wanted->twin = 0;
 	const struct tt_entry *twin = &dir->destination.entries[0];
 
@@ -376,7 +381,7 @@ void tt_planner_entries(struct tt_engine *engine, struct tt_dir *dir)
 	struct planner_entries entries = {.engine = engine, .dir = dir};
 
 	if (dir->destination_name && dir->source.count > 0)
-		entries_find_renamed(dir);
+		entries_find_renamed(engine, dir);
 	unsigned *order = tt_order_names(engine, dir);
 
 	for (unsigned i = 0;
@@ -388,7 +393,8 @@ void tt_planner_entries(struct tt_engine *engine, struct tt_dir *dir)
 			struct tt_task task = {.wanted = wanted};
 
 			entries_count_seen(engine, wanted);
-			bool has_task = entries_plan(&entries, &task);
+			bool has_task = !(wanted->flags & TT_ENTRY_UNKNOWN_TWIN)
+					&& entries_plan(&entries, &task);
 
 			entries_count_progress(engine, &task, has_task);
 		}

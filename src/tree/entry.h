@@ -46,6 +46,8 @@ enum {
 					 (tt_meta_may_give_group) */
 	TT_ENTRY_PINNED = 1 << 7, /* immutable or append-only: no name of it may be replaced, and in
 				     such a directory none may be given or taken */
+	TT_ENTRY_UNKNOWN_TWIN = 1 << 8, /* the destination has the name, and would not say what it
+					   is: nothing is done about it */
 };
 
 /* Fills everything but name, link, twin, layer from a statx result. Any thread. */

@@ -286,6 +286,7 @@ int tt_listing_match(struct tt_listing *source, struct tt_listing *destination, 
 		if (r == -ENOENT) /* gone meanwhile: as if it had never been there */
 			continue;
 		if (r < 0) {
+			entry->flags |= TT_ENTRY_UNKNOWN_TWIN;
 			result = r;
 			continue;
 		}

@@ -67,7 +67,7 @@ void tt_listing_sort(struct tt_listing *listing);
 /* Pairs the entries [from, to) of the sorted source listing with the destination's names: statx for
  * names that both have, twin on both sides; targets of links (into `arena`, as above) are compared.
  * Several threads may do parts of one pair of listings. Returns 0 or a negative errno of one of the
- * statx (the others are done). */
+ * statx (the others are done; TT_ENTRY_UNKNOWN_TWIN). */
 int tt_listing_match(struct tt_listing *source, struct tt_listing *destination, int destination_fd,
 	bool read_links, unsigned from, unsigned to, struct tt_arena *arena);
 

@@ -50,6 +50,7 @@ fails_as() { # EXIT-CODE MESSAGE FAILED-NAMES RULE... [-- OPTION...]
 	shift $(($# > 0))
 	renew
 	set_faults mnt "${rules[@]}"
+	${before:-true}
 	tiptoe "$code" -a "$@" src/ mnt/dst
 	[ -s mnt.log ]
 	set_faults mnt
@@ -140,6 +141,24 @@ both_rings() { # COMMAND...
 	make_faultfs mnt below
 	fails_as 23 "creating a temporary for small: Input/output error" small "create EIO 1+ .small*"
 	fails_as 23 "creating a temporary for large: Permission denied" large "create EACCES 1+ .large*"
+}
+
+@test "a destination that does not say what is there is left alone" {
+	make_faultfs mnt below
+	before=begin_again # the kernel knows the names
+	fails_as 23 "reading attributes, at the destination, of small: Input/output error" small "lookup EIO 1+ small"
+	fails_as 23 "reading attributes, at the destination, of sub: Input/output error" sub "lookup EIO 1+ sub" -- --delete
+	fails_as 23 "reading attributes, at the destination, of link: Input/output error" link "readlink EIO 1+ link"
+	fails_as 23 "reading directory at the destination, sub: Input/output error" sub "readdir EIO 1+ sub" -- --delete
+	fails_as 23 "opening directory at the destination, sub: Input/output error" sub "opendir EIO 1+ sub"
+	# Of one file, by its name.
+	renew
+	set_faults mnt "lookup EIO 1+ small"
+	begin_again
+	tiptoe 3 -a src/small mnt/dst/small
+	[[ $output == *"opening destination mnt/dst/small: Input/output error"* ]]
+	set_faults mnt
+	cmp mnt/dst/small old/small
 }
 
 @test "a rename that fails" {
