@@ -26,6 +26,7 @@
 #include "sync/arrive.h"
 #include "sync/volume.h"
 #include "sys/fd.h"
+#include "tree/alias.h"
 
 bool tt_inplace_is_asked(const struct tt_engine *engine, const struct tt_task *task)
 {
@@ -80,13 +81,17 @@ static void inplace_unclaim(struct tt_engine *engine, struct tt_inplace *inplace
 /* Whichever it is, it may have become the other since it was listed. */
 static int inplace_open_or_make(struct tt_dir *dir, const struct tt_task *task, const char *name)
 {
+	char other[TT_ALIAS_NAME_SIZE];
 	int fd = task->action.exists ? tt_fd_open_update(dir->destination_fd, name) : -ENOENT;
 
 	if (fd == -ENOENT)
 		fd = tt_fd_create(dir->destination_fd, name);
-	if (fd == -EEXIST)
-		fd = tt_fd_open_update(dir->destination_fd, name);
-	return fd;
+	if (fd != -EEXIST)
+		return fd;
+	/* Made meanwhile, or not the name that was asked for. */
+	if (!task->existing && tt_alias_look(dir->destination_fd, name, other) == 1)
+		return -ENOTUNIQ;
+	return tt_fd_open_update(dir->destination_fd, name);
 }
 
 int tt_inplace_open(struct tt_worker *worker, struct tt_dir *dir, const struct tt_task *task,

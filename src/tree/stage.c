@@ -184,7 +184,8 @@ static int stage_arrive_new(int dir_fd, const char *temp, const char *name, int 
 		else if (errno != EEXIST && errno != EINVAL)
 			return -errno;
 	}
-	/* EINVAL: NFS, CIFS and many FUSE servers know no flags.
+	/* EINVAL: NFS, CIFS and many FUSE servers know no flags, but what the kernel knows to be
+	 * there is EEXIST even so (fs/namei.c, do_renameat2()). A refused call tells nothing.
 	 * There the look comes before the rename, not with it. */
 	int r = tt_alias_look(dir_fd, name, other);
 

@@ -63,12 +63,15 @@ check_collisions() {
 @test "where case does not count, the second of two names is told and the first stays" {
 	make_collisions
 	for options in ignore-case ignore-case,no-rename2; do
-		for ring in on off; do
+		for deny in "" "denycalls --error ENOSYS --call renameat2 --"; do
 			make_faultfs mnt below "$options"
-			TIPTOE_RING=$ring LC_ALL=C.UTF-8 tiptoe 23 -aH --workers=1 src/ mnt/dst
+			LC_ALL=C.UTF-8 run $deny "$TIPTOE" -aH --workers=1 src/ mnt/dst
+			check_run 23
 			check_collisions
-			# The next run says the same.
+			# The next run says the same, also in place.
 			LC_ALL=C.UTF-8 tiptoe 23 -aH src/ mnt/dst
+			check_collisions
+			LC_ALL=C.UTF-8 tiptoe 23 -aH --inplace src/ mnt/dst
 			check_collisions
 			umount mnt
 			rm -rf below
