@@ -294,11 +294,12 @@ static int inplace_write(struct tt_worker *worker, struct tt_inplace *inplace,
 	r = tt_writer_clear(request->writer, result->size_bytes);
 	if (r < 0)
 		return r;
-	if (fstat(fd, &st) < 0
-		|| ((uint64_t)st.st_size != result->size_bytes
-			&& ftruncate(fd, (off_t)result->size_bytes) < 0))
+	if (fstat(fd, &st) < 0)
 		return -errno;
-	return 0;
+	/* A file that has come anew has the time of its coming without -t, empty ones too. */
+	bool is_right = (uint64_t)st.st_size == result->size_bytes && result->literal_bytes > 0;
+
+	return is_right || ftruncate(fd, (off_t)result->size_bytes) == 0 ? 0 : -errno;
 }
 
 int tt_inplace_copy(struct tt_worker *worker, struct tt_arrival *arrival, struct tt_volume *from,

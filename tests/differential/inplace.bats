@@ -12,6 +12,7 @@ pairs() {
 	done
 	: >s/empty
 	printf 'tail of nothing' >>s/shorter
+	: >s/nothing
 	settle s
 	both '
 		mkdir d
@@ -19,9 +20,10 @@ pairs() {
 		yes "old shorter" | head -c 50001 >d/shorter
 		yes "old equal" | head -c 100000 >d/equal
 		echo something >d/empty
+		: >d/nothing
 		echo 1 >d/extra
 		settle d
-		touch -d 2001-01-01 d/[les]*
+		touch -d 2001-01-01 d/[lesn]*
 		cp -p ../s/exact d/exact
 		chmod 600 d/longer d/exact
 		touch -d 2001-01-01 d
