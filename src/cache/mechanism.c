@@ -65,8 +65,8 @@ static const struct mechanism_row mechanism_rows[] = {
 
 	{OVERWRITE, ANY,            KEEP,                       0,          {TT_MECHANISM_ORDINARY, "ordinary writes"}},
 	{OVERWRITE, ANY,            0,                          CACHE,      {TT_MECHANISM_ORDINARY, "ordinary writes, no cache of its own"}},
-	/* It would invalidate the pages of whoever has some there. */
-	{OVERWRITE, MEDIUM | LARGE, DIRECT | DIRECT_WRITE,      HOT,        {TT_MECHANISM_DIRECT, "O_DIRECT"}},
+	/* Never O_DIRECT: it would invalidate the pages of whoever has some there, and it wants the length of
+	 * the file first, by which an unfinished one would look finished. */
 	{OVERWRITE, ANY,            0,                          SYNC_RANGE, {TT_MECHANISM_DATASYNC, "fdatasync, then DONTNEED"}},
 	{OVERWRITE, SMALL | MEDIUM, WHOLE | DONTCACHE_OVERWRITE, HOT | FSYNC, {TT_MECHANISM_UNCACHED, "RWF_DONTCACHE"}},
 	{OVERWRITE, SMALL | MEDIUM, WHOLE,                      0,          {TT_MECHANISM_RANGE, "sync_file_range in batches, then DONTNEED"}},

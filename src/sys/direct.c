@@ -13,11 +13,13 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "sys/facility.h"
 
 #define DIRECT_STATX_DIOALIGN 0x2000u /* Linux 6.1 */
+#define DIRECT_FUSE_MAGIC     0x65735546
 
 enum {
 	DIRECT_MOST_BYTES = 65536, /* chunks are multiples of it */
@@ -106,17 +108,29 @@ static bool direct_is_all_plain(int fd)
 	return false;
 }
 
+/* It asks the other program, whatever the alignment (fs/fuse/file.c, fuse_direct_IO). */
+static bool direct_is_fuse(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == DIRECT_FUSE_MAGIC;
+}
+
 void tt_direct_guess(int fd, struct tt_direct *ret_direct)
 {
 	struct stat st;
 
 	*ret_direct = (struct tt_direct){0};
-	if (tt_facility_is_refused(TT_FACILITY_FIEMAP) || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)
-		|| !direct_is_all_plain(fd))
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return;
+	if (direct_is_fuse(fd)) {
+		*ret_direct = (struct tt_direct){.memory_bytes = 1, .offset_bytes = 1};
+		return;
+	}
 	uint32_t bytes = st.st_blksize > 4096 ? (uint32_t)st.st_blksize : 4096;
 
-	if (direct_is_sane(bytes, DIRECT_MOST_BYTES))
+	if (!tt_facility_is_refused(TT_FACILITY_FIEMAP) && direct_is_sane(bytes, DIRECT_MOST_BYTES)
+		&& direct_is_all_plain(fd))
 		*ret_direct = (struct tt_direct){.memory_bytes = 4096, .offset_bytes = bytes};
 }
 

@@ -21,10 +21,10 @@ struct tt_direct {
  * all zeros. Any thread. */
 void tt_direct_ask(int fd, struct tt_direct *ret_direct);
 
-/* For reading a file of a file system that does not say (btrfs). Such a one may answer O_DIRECT
- * from the page cache where data cannot be read as it lies, so every extent is looked at (FIEMAP):
- * none may be compressed, encrypted, inline, or not on the disk yet. Then blocks are what is
- * aligned to. All zeros if not. Any thread. */
+/* For reading a file of a file system that does not say (btrfs, FUSE). The former may answer
+ * O_DIRECT from the page cache where data cannot be read as it lies, so every extent is looked at
+ * (FIEMAP): none may be compressed, encrypted, inline, or not on the disk yet. Then blocks are what
+ * is aligned to. All zeros if not. Any thread. */
 void tt_direct_guess(int fd, struct tt_direct *ret_direct);
 
 /* Switches O_DIRECT of the open file description on or off. Not while a request that relies on it

@@ -169,6 +169,13 @@ check_copies() {
 	expect "pages" "$(resident merged disk/upper)" == 0
 }
 
+# As the user nobody, for whom it is an hour later with LD_PRELOAD.
+copy_as_nobody() { # [VARIABLE=VALUE...]
+	rm -rf dst/*
+	run env "$@" setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/tiptoe" -rt --stats src/ dst
+	check_run 0
+}
+
 @test "btrfs: another user's files, which may not be asked about, are left as found by O_DIRECT" {
 	make_disk "$PWD/disk" 400M btrfs
 	cd disk
@@ -183,11 +190,6 @@ check_copies() {
 	let_others_in "$BATS_TEST_TMPDIR"
 	mkdir dst
 	chown 65534:65534 dst
-	copy_as_nobody() { # [VARIABLE=VALUE...]
-		rm -rf dst/*
-		run env "$@" setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/tiptoe" -rt --stats src/ dst
-		check_run 0
-	}
 	# Files that have just been changed may be dirty: they are not read so.
 	copy_as_nobody
 	expect "files read so" "$(stat_line 'Files read with O_DIRECT')" == 0
@@ -202,4 +204,20 @@ check_copies() {
 	expect "files unknown" "$(stat_line 'Files of unknown residency')" == 3
 	expect "pages of the destination" "$(resident dst)" == 0
 	treecmp --no-owner --no-dir-times src dst
+}
+
+@test "FUSE: another user's files, which may not be asked about, are left as found by O_DIRECT" {
+	command -v faultfs >/dev/null || skip "no libfuse3"
+	make_disk "$PWD/disk" 400M
+	mkdir disk/below src dst
+	make_edges disk/below
+	let_others_in "$BATS_TEST_TMPDIR"
+	cp "$TIPTOE" "$TIPTOE_TOOLS/libhourlater.so" "$BATS_TEST_TMPDIR"
+	chown 65534:65534 dst
+	faultfs disk/below src
+	cachemap evict src
+	warm src/s8388609 --half 2M
+	leaves_as_found src copy_as_nobody LD_PRELOAD="$BATS_TEST_TMPDIR/libhourlater.so"
+	expect "files read so" "$(stat_line 'Files read with O_DIRECT')" == 15
+	treecmp --no-owner --no-dir-times --no-sparse src dst
 }

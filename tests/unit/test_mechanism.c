@@ -81,9 +81,7 @@ static const struct cell cells[] = {
 	{"btrfs", TT_MECHANISM_OVERWRITE, BTRFS, "rrr"},
 	{"overlay", TT_MECHANISM_OVERWRITE, OVERLAY, "fff"},
 	{"tmpfs", TT_MECHANISM_OVERWRITE, TMPFS, "ooo"},
-	{"direct", TT_MECHANISM_OVERWRITE, EXT4 | TT_MECHANISM_WANTS_DIRECT, "rdd"},
-	{"direct, somebody has pages", TT_MECHANISM_OVERWRITE,
-		EXT4 | HOT | TT_MECHANISM_WANTS_DIRECT, "rrr"},
+	{"direct", TT_MECHANISM_OVERWRITE, EXT4 | TT_MECHANISM_WANTS_DIRECT, "rrr"},
 };
 
 static void test_the_table(void **state)
