@@ -211,6 +211,6 @@ take_down_failing_disk() {
 @test "nothing stays mounted, and no loop device is taken" {
 	make_disk "$PWD/disk" 16M
 	remove_disks "$PWD"
-	! grep -q "$PWD/" /proc/mounts
-	! losetup -a | grep -F "$PWD/"
+	[ -z "$(grep "$PWD/" /proc/mounts)" ]
+	[ -z "$(losetup -a | grep -F "($PWD/")" ]
 }

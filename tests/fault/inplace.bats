@@ -39,7 +39,7 @@ await_writing() { # FILE
 
 is_half_new() { # FILE
 	[[ $(head -c 3 "$1") == new ]]
-	! cmp -s src/big "$1"
+	if cmp -s src/big "$1"; then return 1; fi
 	[ "$(stat -c %Y "$1")" != "$(stat -c %Y src/big)" ]
 }
 
