@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cache/pacer.h"
+#include "sys/fd.h"
 
 #define WRITER_WHOLE_BYTES (UINT64_C(1) << 20)
 #define WRITER_MOST_BYTES  (UINT64_C(4) << 20)
@@ -124,11 +125,9 @@ int tt_writer_clear(struct tt_writer *writer, uint64_t end_bytes)
 
 	/* Pages of the range leave the cache with their content; the partial ones at its ends are
 	 * zeroed there. */
-	if (from < to && writer->error == 0
-		&& fallocate(writer->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
-			   (off_t)(to - from))
-			   < 0)
-		writer->error = -errno;
+	if (from < to && writer->error == 0)
+		writer->error = tt_fd_allocate(
+			writer->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, to - from);
 	return writer->error;
 }
 

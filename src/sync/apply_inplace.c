@@ -260,8 +260,9 @@ static int inplace_prepare_holes(struct tt_inplace *inplace, int fd)
 	off_t end = ((off_t)inplace->old_bytes + block - 1) / block * block;
 
 	/* Behind the end, where there is nothing. */
-	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, end, block) == 0
-		|| errno != EOPNOTSUPP)
+	if (tt_fd_allocate(
+		    fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (uint64_t)end, (uint64_t)block)
+		!= -EOPNOTSUPP)
 		return 0;
 	if (ftruncate(fd, 0) < 0)
 		return -errno;

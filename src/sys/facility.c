@@ -31,6 +31,8 @@ static const struct {
 	[TT_FACILITY_DIOALIGN] = {"STATX_DIOALIGN", "alignment for O_DIRECT is guessed", false},
 	[TT_FACILITY_FIEMAP] = {"FIEMAP", "files are taken to be what O_DIRECT may not read",
 		false},
+	[TT_FACILITY_FALLOCATE] = {"fallocate",
+		"nothing is preallocated, and where a hole is to be a file is written anew", false},
 };
 
 static _Atomic int facility_refusals[TT_FACILITY_COUNT]; /* facts about the kernel, no state */

@@ -314,6 +314,22 @@ ssize_t tt_fd_pwrite(int fd, const void *buffer, size_t size, uint64_t offset, i
 	return n < 0 ? fd_transfer_error(errno, rwf_flags) : n;
 }
 
+int tt_fd_allocate(int fd, int mode, uint64_t offset, uint64_t bytes)
+{
+	int r;
+
+	if (tt_facility_is_refused(TT_FACILITY_FALLOCATE))
+		return -EOPNOTSUPP;
+	do {
+		r = fallocate(fd, mode, (off_t)offset, (off_t)bytes) < 0 ? -errno : 0;
+	} while (r == -EINTR);
+	/* EPERM can only be the file's own answer if it may not be written to at all (immutable,
+	 * append-only): that is said again by the next write. But it is no refusal for all. */
+	if (r == -ENOSYS)
+		tt_facility_refuse(TT_FACILITY_FALLOCATE, r);
+	return tt_facility_may_be_refusal(r) ? -EOPNOTSUPP : r;
+}
+
 int tt_fd_pwrite_all(int fd, const void *buffer, size_t size, uint64_t offset, int rwf_flags)
 {
 	const char *from = buffer;

@@ -28,6 +28,7 @@ setup() {
 	need_root
 	DISK=$BATS_FILE_TMPDIR/disk
 	cd "$DISK" || return 1
+	more=() holes=()
 	cachemap evict one two >/dev/null
 	warm one/big --half 2M
 	warm two/big --half 2M
@@ -80,7 +81,7 @@ bring() { # TREE COMMAND...
 	rm -rf dst
 	[[ ! -d old ]] || cp -a old dst
 	[[ ! -d dst ]] || cachemap evict dst >/dev/null
-	said=$("$@" "$TIPTOE" -aH --delete --stats "$tree/" dst 2>errors) || {
+	said=$("$@" "$TIPTOE" -aH --delete --stats "${more[@]}" "$tree/" dst 2>errors) || {
 		echo "exit code $? of $*: $(<errors)"
 		return 1
 	}
@@ -121,7 +122,7 @@ works() { # PROMISE COMMAND...
 			cachemap evict $tree dst >/dev/null
 			warm $tree/big --half 2M
 		fi
-		treecmp $tree dst || return 1
+		treecmp "${holes[@]}" $tree dst || return 1
 		[[ -z $(temporaries dst) ]] || return 1
 		rm -rf old
 		[[ $tree == two ]] || cp -a dst old
@@ -173,6 +174,16 @@ alone='cachestat mincore sync_file_range rwf_flags tmpfile openat2'
 	try_all ENOSYS io_uring,cachestat,sync_file_range cachestat,mincore:told all:told
 	try_all EPERM io_uring,sync_file_range io_uring,fadvise:told docker all:told
 	try_all EOPNOTSUPP rwf_flags,copy_file_range,tmpfile,cachestat
+}
+
+@test "so they have in place and for O_DIRECT" {
+	# A hole that comes where data was is made by fallocate, or is not.
+	more=(--inplace) holes=(--no-sparse)
+	try_all ENOSYS docker io_uring,cachestat,sync_file_range rwf_flags,statx,openat2,ioctls all:told
+	try_all EPERM fallocate,tmpfile all:told
+	more=(--cache=direct)
+	try_all ENOSYS ioctls,statx_masks all:told
+	try_all EPERM statx cachestat,statx_masks
 }
 
 @test "a promise that is weaker is a line at -v, and every refusal one of --stats" {
