@@ -100,8 +100,8 @@ ssize_t tt_fd_getdents(int dir_fd, void *buffer, size_t size);
 ssize_t tt_fd_pread(int fd, void *buffer, size_t size, uint64_t offset, int rwf_flags);
 ssize_t tt_fd_pwrite(int fd, const void *buffer, size_t size, uint64_t offset, int rwf_flags);
 
-/* fallocate(2); retries on EINTR. Returns 0 or a negative errno: -EOPNOTSUPP too where the kernel or
- * a seccomp filter refuses the call. Any thread. */
+/* fallocate(2); retries on EINTR. Returns 0 or a negative errno: -EOPNOTSUPP too where the kernel
+ * or a seccomp filter refuses the call. Any thread. */
 int tt_fd_allocate(int fd, int mode, uint64_t offset, uint64_t bytes);
 
 /* Writes all of it. Returns 0 or a negative errno. */
