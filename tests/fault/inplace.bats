@@ -258,3 +258,25 @@ while True:
 		[ src/$name -ef dst/$name ]
 	done
 }
+
+@test "where no hole can be made nothing old shows through all the same" {
+	mkdir src dst
+	truncate -s 20M src/holes
+	printf island | dd of=src/holes bs=1M seek=7 conv=notrunc status=none
+	make_file src/zeros 1M
+	head -c 3M /dev/zero >>src/zeros
+	make_file dst/holes 30M old
+	make_file dst/zeros 10M old
+	cp -a dst again
+	run traced -e trace=fallocate -e inject=fallocate:error=EOPNOTSUPP "$TIPTOE" -a --inplace src/ dst
+	check_run 0
+	treecmp --no-dir-times src dst
+	run traced -e trace=fallocate -e inject=fallocate:error=EOPNOTSUPP "$TIPTOE" -aS --inplace src/ again
+	check_run 0
+	treecmp --no-dir-times src again
+	# Another error of making one is an error.
+	make_file dst/holes 30M old
+	run traced -e trace=fallocate -e inject=fallocate:error=EIO "$TIPTOE" -a --inplace src/ dst
+	check_run 23
+	[[ $output == *"writing holes: Input/output error"* ]]
+}
