@@ -18,6 +18,10 @@ _tiptoe()
 		mapfile -t COMPREPLY < <(compgen -W 'leave keep drop direct' -- "$cur")
 		return
 		;;
+	--reflink)
+		mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$cur")
+		return
+		;;
 	--dirty-limit)
 		mapfile -t COMPREPLY < <(compgen -W '1M 8M 16M 48M' -- "$cur")
 		return
@@ -64,6 +68,9 @@ _tiptoe()
 			--inplace
 			--append
 			--append-verify
+			--preallocate
+			--no-seek-hole
+			--reflink=
 			--fsync
 			-n --dry-run
 			--delete

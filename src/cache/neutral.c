@@ -209,6 +209,9 @@ static void neutral_drop_part(struct tt_neutral_reader *reader, uint64_t from, u
 	const struct tt_neutral_segment *segment =
 		neutral_segment(reader, from / TT_NEUTRAL_SEGMENT_BYTES);
 
+	/* In a hole nothing was read, so nothing is ours. */
+	if (segment->number != from / TT_NEUTRAL_SEGMENT_BYTES)
+		return;
 	switch (segment->found) {
 	case TT_NEUTRAL_FOUND_NOTHING:
 		neutral_drop(reader, from, to);
@@ -230,9 +233,13 @@ static void neutral_drop_until(struct tt_neutral_reader *reader, uint64_t to)
 		uint64_t edge = (reader->dropped_bytes / TT_NEUTRAL_SEGMENT_BYTES + 1)
 				* TT_NEUTRAL_SEGMENT_BYTES;
 
-		if (edge > to)
+		if (edge > to || reader->mode == TT_CACHE_DROP)
 			edge = to;
-		if (reader->left_pages == 0 || !tt_neutral_drop_too_dear(reader->stats))
+		if (reader->left_pages > 0 && tt_neutral_drop_too_dear(reader->stats))
+			; /* it stays, and is counted */
+		else if (reader->mode == TT_CACHE_DROP)
+			neutral_drop(reader, reader->dropped_bytes, edge);
+		else
 			neutral_drop_part(reader, reader->dropped_bytes, edge);
 		reader->dropped_bytes = edge;
 	}
@@ -265,6 +272,8 @@ void tt_neutral_reader_begin_at(struct tt_neutral_reader *reader, int fd, uint64
 	reader->all_ours = true;
 	reader->left_pages = 0;
 	reader->passed_bytes = start_bytes;
+	for (unsigned i = 0; i < 3; i++)
+		reader->segments[i].number = UINT64_MAX;
 	reader->is_direct = false;
 	reader->refusal = NULL;
 	if (mode == TT_CACHE_DIRECT && size_bytes > 0) {
@@ -275,10 +284,34 @@ void tt_neutral_reader_begin_at(struct tt_neutral_reader *reader, int fd, uint64
 	tt_neutral_reader_ahead(reader, start_bytes);
 }
 
+void tt_neutral_reader_untouched(struct tt_neutral_reader *reader)
+{
+	if (reader->unknown && !reader->active && reader->mode != TT_CACHE_KEEP)
+		reader->stats->files_unknown--;
+	if (reader->is_direct)
+		reader->stats->files_read_direct--;
+	if (reader->mode != TT_CACHE_DROP)
+		reader->active = false;
+}
+
+/* Over a long hole: nothing in it is read, so nothing in it need be looked at. */
+static void neutral_jump(struct tt_neutral_reader *reader, uint64_t offset)
+{
+	const uint64_t first = offset / TT_NEUTRAL_SEGMENT_BYTES * TT_NEUTRAL_SEGMENT_BYTES;
+
+	if (first <= reader->looked_bytes + TT_NEUTRAL_SEGMENT_BYTES)
+		return;
+	neutral_drop_until(reader, reader->mode == TT_CACHE_DROP ? first : reader->looked_bytes);
+	reader->looked_bytes = reader->dropped_bytes = first;
+	reader->all_ours = false;
+}
+
 void tt_neutral_reader_ahead(struct tt_neutral_reader *reader, uint64_t offset)
 {
 	if (!reader->active)
 		return;
+	if (!reader->unknown)
+		neutral_jump(reader, offset);
 	/* The segment that the reader is in, and the next: read-ahead is at most 16 MiB ahead. */
 	uint64_t until = (offset / TT_NEUTRAL_SEGMENT_BYTES + 2) * TT_NEUTRAL_SEGMENT_BYTES;
 
@@ -402,7 +435,8 @@ void tt_neutral_reader_end(struct tt_neutral_reader *reader)
 		neutral_drop_ahead(reader, end);
 	/* What would not go may have been read-ahead in flight: once more, now that all is quiet.
 	 */
-	if (reader->left_pages > 0 && reader->all_ours && !tt_neutral_drop_too_dear(reader->stats))
+	if (reader->left_pages > 0 && reader->all_ours && reader->looked_bytes >= end
+		&& !tt_neutral_drop_too_dear(reader->stats))
 		reader->left_pages = tt_neutral_drop(
 			reader->fd, reader->fs->method, reader->start_bytes, end, reader->stats);
 	neutral_drop_beyond(reader, end);

@@ -140,6 +140,9 @@ void tt_neutral_reader_ahead(struct tt_neutral_reader *reader, uint64_t offset);
 /* Everything below `offset` has been read: drops behind, at folio edges, in windows of 8 MiB. */
 void tt_neutral_reader_passed(struct tt_neutral_reader *reader, uint64_t offset);
 
+/* In place of the reads: nothing of the file was or will be read. */
+void tt_neutral_reader_untouched(struct tt_neutral_reader *reader);
+
 /* After the last read. Drops the rest and counts what is left. */
 void tt_neutral_reader_end(struct tt_neutral_reader *reader);
 

@@ -61,6 +61,8 @@ static uint64_t neutral_warm(int fd, uint64_t pages, const struct tt_neutral_old
 	char buffer[65536];
 	uint64_t warmed = 0;
 
+	if (pages > old->pages)
+		pages = old->pages;
 	posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
 	for (uint64_t at = 0; at < pages;) {
 		uint64_t run = at;
@@ -73,6 +75,15 @@ static uint64_t neutral_warm(int fd, uint64_t pages, const struct tt_neutral_old
 		at = run > at ? run : at + 1;
 	}
 	return warmed;
+}
+
+/* Of a clone nothing is resident, and of what was written the kernel may have taken some. */
+static bool neutral_is_resident(int fd, uint64_t pages, const struct tt_neutral_fs *fs)
+{
+	struct tt_residency count;
+
+	return tt_residency_count(fd, fs->method, 0, 0, &count) < 0
+	       || count.resident_pages >= pages;
 }
 
 void tt_neutral_written(int fd, uint64_t size_bytes, const struct tt_neutral_old *old,
@@ -90,11 +101,12 @@ void tt_neutral_written(int fd, uint64_t size_bytes, const struct tt_neutral_old
 		atomic_fetch_add(keep_budget_pages, (int64_t)keep);
 		keep = 0;
 	}
-	if (keep > 0 && !old->bits && pages <= old->pages) {
+	bool all = keep > 0 && !old->bits && pages <= old->pages;
+
+	if (!all)
+		stats->left += tt_neutral_drop(fd, fs->method, 0, 0, stats);
+	if (all && neutral_is_resident(fd, pages, fs))
 		stats->kept_hot += pages;
-		return;
-	}
-	stats->left += tt_neutral_drop(fd, fs->method, 0, 0, stats);
-	if (keep > 0)
+	else if (keep > 0)
 		stats->kept_hot += neutral_warm(fd, pages, old);
 }

@@ -10,6 +10,7 @@
  *	base/arena.c		memory that goes all at once
  *	sys/facility.c		which calls this process was refused
  *	sys/fd.c		descriptors, whole reads and writes
+ *	sys/fiemap.c		space that is not written
  *	sys/ring.c		io_uring, named like system calls
  *	sys/ring_twin.c		the same with threads instead
  *	sys/probe.c		what the kernel really does
@@ -31,6 +32,9 @@
  *	cache/pacer.c		bounds dirty pages per disk
  *	cache/pacer_budget.c	how many dirty bytes are allowed
  *	copy/copy.c		chooses how to copy one
+ *	copy/clone.c		shares blocks where that works
+ *	copy/offload.c		copies inside a file server
+ *	copy/unwritten.c	the same preallocated space
  *	copy/extents.c		where the data between holes is
  *	copy/pool.c		the one pool of buffers
  *	copy/writer.c		paced windows of one file

@@ -75,6 +75,22 @@ static enum tt_exit options_set_cache(
 		"%s=%s is no policy: it takes leave, keep, drop or direct", use->typed, use->value);
 }
 
+static enum tt_exit options_set_reflink(
+	enum tt_clone_mode *mode, const struct options_use *use, char *message)
+{
+	static const char *const names[] = {
+		[TT_CLONE_AUTO] = "auto", [TT_CLONE_ALWAYS] = "always", [TT_CLONE_NEVER] = "never"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(use->value, names[i]) == 0) {
+			*mode = (enum tt_clone_mode)i;
+			return TT_EXIT_OK;
+		}
+	}
+	return options_fail(message, TT_EXIT_USAGE, "%s=%s: it takes auto, always or never",
+		use->typed, use->value);
+}
+
 static enum tt_exit options_set_size(uint64_t *size, const struct options_use *use, char *message)
 {
 	int r = tt_units_parse_size(use->value, 'b', size);
@@ -145,6 +161,8 @@ static enum tt_exit options_apply(
 		return options_set_workers(field, use, message);
 	case TT_OPTIONTABLE_CACHE:
 		return options_set_cache(options, use, message);
+	case TT_OPTIONTABLE_REFLINK:
+		return options_set_reflink(field, use, message);
 	case TT_OPTIONTABLE_TEXT:
 		*(const char **)field = use->value;
 		return TT_EXIT_OK;
@@ -287,6 +305,10 @@ static enum tt_exit options_finish(struct tt_options *options, char *message)
 	if (engine->plan.append && options->whole_file)
 		return options_fail(
 			message, TT_EXIT_USAGE, "--append cannot be used with --whole-file (-W)");
+	if (engine->reflink == TT_CLONE_ALWAYS && (engine->sparse || engine->preallocate))
+		return options_fail(message, TT_EXIT_USAGE,
+			"--reflink=always shares blocks as they are: it does not go with %s",
+			engine->sparse ? "--sparse (-S)" : "--preallocate");
 	if (options->one_file_system > 1)
 		return options_fail(message, TT_EXIT_UNSUPPORTED,
 			"option -xx of rsync is not supported by tiptoe yet (-x is)");

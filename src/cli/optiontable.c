@@ -35,6 +35,7 @@
 #define WORKERS TT_OPTIONTABLE_WORKERS
 #define MODE    TT_OPTIONTABLE_CACHE
 #define TEXT    TT_OPTIONTABLE_TEXT
+#define REFLINK TT_OPTIONTABLE_REFLINK
 
 /* clang-format off */
 const struct tt_optiontable_row tt_optiontable[] = {
@@ -66,6 +67,9 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	{"inplace", 0, NULL, FLAG, AT(inplace), HOW, "write into the files of DST themselves, not into new ones that replace them", "0.1", true},
 	{"append", 0, NULL, APPEND, 0, HOW, "only write what files of DST are too short; what they have is not looked at (implies --inplace)", "0.1", true},
 	{"append-verify", 0, NULL, VERIFY, 0, HOW, "the same if what they have is the beginning of the file, else write it anew", "0.1", false},
+	{"preallocate", 0, NULL, FLAG, AT(engine.preallocate), HOW, "allocate the whole length of a file before it is written", "0.1", false},
+	{"no-seek-hole", 0, NULL, FLAG, AT(engine.no_seek_hole), HOW, "read everything, do not ask the source where its holes are", "0.1", false},
+	{"reflink", 0, "WHEN", REFLINK, AT(engine.reflink), HOW, "share blocks with the source: auto (where that works and disturbs nobody, default), always (or fail), never", "0.1", false},
 	{"fsync", 0, NULL, FLAG, AT(engine.fsync), HOW, "fsync every written file", "0.1", false},
 	{"dry-run", 'n', NULL, FLAG, AT(engine.dry_run), HOW, "only show what would be done", "0.1", false},
 
@@ -181,7 +185,6 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	REFUSED("partial-dir", 0),
 	REFUSED("password-file", 0),
 	REFUSED("port", 0),
-	REFUSED("preallocate", 0),
 	REFUSED("protect-args", 0),
 	REFUSED("protocol", 0),
 	REFUSED("prune-empty-dirs", 'm'),
@@ -385,8 +388,9 @@ void tt_optiontable_print_help(FILE *stream)
 
 void tt_optiontable_dump(FILE *stream)
 {
-	static const char *const types[] = {"flag", "count", "size", "workers", "cache", "text",
-		"exclude", "include", "archive", "nodes", "append", "append-verify", "refused"};
+	static const char *const types[] = {"flag", "count", "size", "workers", "cache", "reflink",
+		"text", "exclude", "include", "archive", "nodes", "append", "append-verify",
+		"refused"};
 	static const char *const groups[] = {"what", "how", "delete", "output", "cache", "other"};
 
 	for (const struct tt_optiontable_row *row = tt_optiontable; !table_is_end(row); row++) {

@@ -16,6 +16,7 @@ enum tt_optiontable_type {
 	TT_OPTIONTABLE_SIZE,    /* uint64_t bytes, more than 0 */
 	TT_OPTIONTABLE_WORKERS, /* unsigned, 1 to 256 */
 	TT_OPTIONTABLE_CACHE,   /* enum tt_cache_mode */
+	TT_OPTIONTABLE_REFLINK, /* enum tt_clone_mode */
 	TT_OPTIONTABLE_TEXT,    /* const char *, borrowed from argv */
 	TT_OPTIONTABLE_PATTERN_EXCLUDE,
 	TT_OPTIONTABLE_PATTERN_INCLUDE,

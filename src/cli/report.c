@@ -620,6 +620,7 @@ static void report_put_ours(struct tt_report *report, const struct tt_engine_sta
 	char number[REPORT_NUMBER_SIZE];
 
 	report_put(report, "\n");
+	report_put_number(report, "Cloned bytes", s->cloned_bytes, level, " bytes");
 	report_put_number(report, "Pages found resident", s->pages_found_resident, plain, "");
 	report_put_number(report, "Pages dropped", s->pages_dropped, plain, "");
 	report_put_number(report, "Pages that would not go", s->pages_not_dropped, plain, "");

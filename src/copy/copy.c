@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See copy.h. The plain loop is here, the stream in stream.c.
+ * See copy.h. Here it is chosen how; the plain loop is here too, the stream in stream.c.
  */
 #include "copy/copy.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "copy/extents.h"
+#include "copy/offload.h"
 #include "copy/stream.h"
+#include "copy/unwritten.h"
 #include "sys/fd.h"
 
 /* From here on the ring pays for itself (see man/tiptoe-internals.7). */
 #define COPY_STREAM_BYTES (UINT64_C(8) << 20)
 /* O_DIRECT has no read-ahead: what is more than a buffer waits in the ring. */
-#define COPY_DIRECT_BYTES (TT_COPY_BUFFER_BYTES + 1)
-#define COPY_BLOCK_BYTES  4096
+#define COPY_DIRECT_BYTES        (TT_COPY_BUFFER_BYTES + 1)
+#define COPY_BLOCK_BYTES         4096
+#define COPY_LARGEST_BLOCK_BYTES 65536
 
 void tt_copy_worker_deinit(struct tt_copy_worker *worker)
 {
@@ -93,6 +98,25 @@ static int copy_write(const struct tt_copy_request *request, const char *from, u
 	return 0;
 }
 
+/* [offset, offset + bytes) is to be a hole: given back where it was preallocated (with -S). A file
+ * system that cannot keeps what it has allocated, which reads as zeros too. */
+static int copy_leave_hole(const struct tt_copy_request *request, uint64_t offset, uint64_t bytes,
+	const struct tt_copy_result *result)
+{
+	if (bytes == 0 || !request->sparse || !request->preallocate
+		|| result->preallocate_error != 0)
+		return 0;
+	/* Only whole blocks are given back; behind the end nothing is lost. */
+	if (offset + bytes == request->size_bytes)
+		bytes += COPY_LARGEST_BLOCK_BYTES;
+	if (fallocate(request->writer->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		    (off_t)offset, (off_t)bytes)
+			== 0
+		|| errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL)
+		return 0;
+	return -errno;
+}
+
 /* Writes the runs of blocks that are not zero. */
 static int copy_write_sparse(const struct tt_copy_request *request, const char *from,
 	uint64_t bytes, uint64_t offset, struct tt_copy_result *result)
@@ -121,6 +145,9 @@ static int copy_write_sparse(const struct tt_copy_request *request, const char *
 				break;
 			at += block;
 		}
+		r = copy_leave_hole(request, offset + run, at - run, result);
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }
@@ -159,21 +186,27 @@ static int copy_plain(struct tt_copy_worker *worker, const struct tt_copy_reques
 	char *buffer, uint64_t buffer_bytes, struct tt_copy_result *result)
 {
 	struct tt_extents extents;
-	uint64_t offset, bytes;
-	int r;
+	uint64_t offset, bytes, end = request->start_bytes;
+	int r, left;
 
 	tt_extents_init(&extents, request->from_fd, request->size_bytes, request->holes);
 	tt_extents_start(&extents, request->start_bytes);
 	while ((r = tt_extents_next(&extents, buffer_bytes, &offset, &bytes)) > 0) {
-		r = copy_piece(worker, request, buffer, offset, bytes, result);
+		result->failed = TT_COPY_WRITING;
+		r = copy_leave_hole(request, end, offset - end, result);
+		if (r == 0)
+			r = copy_piece(worker, request, buffer, offset, bytes, result);
 		if (r <= 0)
 			return r;
+		end = offset + bytes;
 	}
 	result->failed = TT_COPY_READING;
-	if (r == 0)
-		result->size_bytes =
-			request->size_bytes; /* what comes behind the last data is a hole */
-	return r;
+	if (r < 0)
+		return r;
+	result->failed = TT_COPY_WRITING;
+	left = copy_leave_hole(request, end, request->size_bytes - end, result);
+	result->size_bytes = request->size_bytes; /* what comes behind the last data is a hole */
+	return left;
 }
 
 /* A file that says it is empty: so it is, or it is one of those that do not know (/proc). */
@@ -218,21 +251,151 @@ static int copy_data(struct tt_copy_worker *worker, const struct tt_copy_request
 	return r;
 }
 
+/* Before the first write. What the writes do not extend, xfs allocates no more for than is written
+ * (its guess of what will follow would fill holes, fs/xfs/xfs_iomap.c). */
+static int copy_prepare(const struct tt_copy_request *request, struct tt_copy_result *result)
+{
+	int fd = request->writer->fd, r;
+
+	result->failed = TT_COPY_WRITING;
+	if (request->preallocate && request->size_bytes > request->start_bytes) {
+		do {
+			r = fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)request->size_bytes) < 0
+				    ? -errno
+				    : 0;
+		} while (r == -EINTR);
+		result->preallocate_error = r;
+	}
+	if ((request->holes || request->sparse || request->writer->is_direct) && !request->in_place
+		&& ftruncate(fd, (off_t)request->size_bytes) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Only where it is another: cutting a file in the middle of a block writes that block again, which
+ * would end the sharing of a clone's last one. */
+static int copy_set_length(int fd, uint64_t bytes)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && (uint64_t)st.st_size == bytes)
+		return 0;
+	return ftruncate(fd, (off_t)bytes) < 0 ? -errno : 0;
+}
+
+/* After the last write: a hole at the end is a length, not a write, and what was allocated for more
+ * than there was goes. */
+static int copy_finish(const struct tt_copy_request *request, struct tt_copy_result *result)
+{
+	int fd = request->writer->fd, r = 0;
+
+	result->failed = TT_COPY_WRITING;
+	if (request->preallocate && result->size_bytes < request->size_bytes)
+		r = ftruncate(fd, (off_t)result->size_bytes) < 0 ? -errno : 0;
+	else if (request->holes || request->sparse || request->in_place
+		 || request->writer->was_direct)
+		r = copy_set_length(fd, result->size_bytes);
+	/* In place there may still be old content where holes will be. */
+	if (r < 0 || !request->before || request->sparse || request->in_place)
+		return r;
+	return tt_unwritten_copy(request->from_fd, fd, request->before, request->holes);
+}
+
+/* Where it can be had without moving the content: by clone, or in the file server. Returns 1 if
+ * nothing is left to copy, 0 with the number of bytes that are there in *ret_start, or a negative
+ * errno. */
+static int copy_share(struct tt_copy_worker *worker, const struct tt_copy_request *request,
+	struct tt_copy_result *result, uint64_t *ret_start)
+{
+	const struct tt_clone_request clone = {
+		.from_fd = request->from_fd,
+		.to_fd = request->writer->fd,
+		.before = request->before,
+		.mode = request->reflink,
+		.method = request->reader->fs->method,
+		.in_place = request->in_place,
+		.memory = request->clones,
+		.stop = worker->stop,
+		.progress_bytes = worker->progress_bytes,
+	};
+
+	result->failed = TT_COPY_CLONING;
+	int r = tt_clone_copy(&clone, &result->cloned_bytes);
+
+	if (r <= 0)
+		return r;
+	result->size_bytes = *ret_start = result->cloned_bytes;
+	tt_writer_skip(request->writer, result->cloned_bytes);
+	return !request->in_place || result->cloned_bytes == request->size_bytes;
+}
+
+static int copy_offload(struct tt_copy_worker *worker, const struct tt_copy_request *request,
+	struct tt_copy_result *result, uint64_t *ret_start)
+{
+	const struct tt_offload_request offload = {
+		.from_fd = request->from_fd,
+		.to_fd = request->writer->fd,
+		.size_bytes = request->size_bytes,
+		.stop = worker->stop,
+		.progress_bytes = worker->progress_bytes,
+	};
+	uint64_t dev = (uint64_t)request->before->st_dev;
+
+	if (tt_clone_is_refused(&request->clones->offload, dev))
+		return 0;
+	if (!tt_offload_may(request->from_fd, request->writer->fd, dev, request->clones)) {
+		tt_clone_refuse(&request->clones->offload, dev);
+		return 0;
+	}
+	if (tt_residency_may_be_dirty(
+		    request->from_fd, request->reader->fs->method, request->before, 0, 0))
+		return 0;
+	int r = tt_offload_copy(&offload, ret_start);
+
+	if (r > 0)
+		tt_clone_refuse(&request->clones->offload, dev);
+	if (*ret_start > 0)
+		atomic_store(&request->clones->has_offloaded, true);
+	result->size_bytes = *ret_start;
+	result->failed = TT_COPY_WRITING;
+	return r < 0 ? r : *ret_start == request->size_bytes;
+}
+
+/* What has its blocks preallocated or its zeros left out has blocks of its own. */
+static bool copy_may_share(const struct tt_copy_request *request)
+{
+	return request->clones && request->before && request->start_bytes == 0
+	       && request->reflink != TT_CLONE_NEVER && !request->sparse && !request->preallocate;
+}
+
 int tt_copy_content(struct tt_copy_worker *worker, const struct tt_copy_request *request,
 	struct tt_copy_result *ret_result)
 {
-	*ret_result = (struct tt_copy_result){0};
-	int r = copy_data(worker, request, ret_result);
-	/* A hole at the end is a length, not a write; and O_DIRECT began with the length that was
-	 * told, which a copy that failed must not seem to have. */
-	bool is_long = request->writer->was_direct && ret_result->size_bytes != request->size_bytes;
-	bool is_sparse =
-		r == 0 && ret_result->size_bytes > 0 && (request->holes || request->sparse);
+	struct tt_copy_request rest = *request;
+	int r = 0;
 
-	if ((is_long || is_sparse)
-		&& ftruncate(request->writer->fd, (off_t)ret_result->size_bytes) < 0 && r == 0) {
-		ret_result->failed = TT_COPY_WRITING;
-		return -errno;
+	*ret_result = (struct tt_copy_result){0};
+	if (copy_may_share(request)) {
+		r = copy_share(worker, request, ret_result, &rest.start_bytes);
+		if (r == 0 && rest.start_bytes == 0 && !request->holes && request->size_bytes > 0)
+			r = copy_offload(worker, request, ret_result, &rest.start_bytes);
 	}
+	if (r < 0)
+		return r;
+	if (r > 0) {
+		tt_neutral_reader_untouched(request->reader);
+		tt_writer_untouched(request->writer);
+		return copy_finish(&rest, ret_result);
+	}
+	r = copy_prepare(&rest, ret_result);
+	ret_result->size_bytes = rest.start_bytes;
+	if (r == 0)
+		r = copy_data(worker, &rest, ret_result);
+	if (r == 0)
+		return copy_finish(&rest, ret_result);
+	/* O_DIRECT began with the length that was told, which a copy that failed must not seem to
+	 * have. */
+	if (request->writer->was_direct)
+		(void)copy_set_length(request->writer->fd, ret_result->size_bytes);
 	return r;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The content of one regular file, from one descriptor to another: chooses between the plain loop
- * (small and sparse files) and the stream (large ones), keeps holes, and never reads more through
- * the page cache than it drops again.
+ * The content of one regular file, from one descriptor to another: chooses between cloning, a copy
+ * inside the file server, the plain loop (small and sparse files) and the stream (large ones),
+ * keeps holes and preallocated space, and never reads more through the page cache than it drops
+ * again.
  */
 #pragma once
 
@@ -11,9 +12,11 @@
 #include <stdint.h>
 
 #include "cache/neutral.h"
+#include "copy/clone.h"
 #include "copy/pool.h"
 #include "copy/writer.h"
 
+struct stat;
 struct tt_stream;
 
 /* What one worker thread owns for copying; zero-initialised but for the borrowed parts. */
@@ -32,7 +35,8 @@ void tt_copy_worker_deinit(struct tt_copy_worker *worker);
 
 enum tt_copy_side {
 	TT_COPY_READING,
-	TT_COPY_WRITING
+	TT_COPY_WRITING,
+	TT_COPY_CLONING, /* with TT_CLONE_ALWAYS */
 };
 
 struct tt_copy_request {
@@ -40,8 +44,15 @@ struct tt_copy_request {
 	uint64_t size_bytes;  /* what fstat said before */
 	uint64_t start_bytes; /* what is below is there already (--append); less than size_bytes, or
 				 both 0 */
-	bool holes;           /* the source has fewer blocks than its size: look for holes */
+	bool holes;           /* the source has holes or unwritten extents: look for them */
 	bool sparse;          /* -S: blocks of zeros become holes */
+	bool preallocate;     /* allocate the whole length first */
+	bool in_place; /* the destination is an old file: its length is cut at the end, and what
+			  holes and -S leave out must not be there (the caller's) */
+	enum tt_clone_mode reflink;
+	struct tt_clone_memory *clones;   /* of the destination's file system; NULL: never clone */
+	const struct stat *before;        /* of the source; may be NULL: neither clone nor keep
+					     unwritten extents */
 	struct tt_neutral_reader *reader; /* begun for from_fd */
 	struct tt_writer *writer;         /* begun for the destination */
 };
@@ -49,6 +60,8 @@ struct tt_copy_request {
 struct tt_copy_result {
 	uint64_t size_bytes;      /* length of the copy */
 	uint64_t literal_bytes;   /* written, holes not counted */
+	uint64_t cloned_bytes;    /* share their blocks with the source */
+	int preallocate_error;    /* negative errno: could not be allocated ahead, copied without */
 	enum tt_copy_side failed; /* on failure */
 };
 

@@ -5,7 +5,51 @@
 #include "copy/extents.h"
 
 #include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+enum {
+	EXTENTS_YOUNG_SEC = 60, /* ZFS writes what is dirty after 5 s, under load later */
+};
+
+enum tt_extents_trust tt_extents_trust(const char *fs_type, const struct stat *st, time_t now_sec)
+{
+	/* Local file systems that know unwritten extents. */
+	static const char *const asked[] = {"ext4", "xfs", "btrfs", "f2fs", "overlay", "tmpfs",
+		"ext3", "ext2", "gfs2", "ocfs2", "bcachefs"};
+	bool young = st->st_mtim.tv_sec > now_sec - EXTENTS_YOUNG_SEC
+		     || st->st_ctim.tv_sec > now_sec - EXTENTS_YOUNG_SEC;
+
+	if (strcmp(fs_type, "zfs") == 0)
+		return young ? TT_EXTENTS_ZEROS : TT_EXTENTS_BLOCKS;
+	for (unsigned i = 0; i < sizeof asked / sizeof *asked; i++) {
+		if (strcmp(fs_type, asked[i]) == 0)
+			return TT_EXTENTS_ASK;
+	}
+	return TT_EXTENTS_BLOCKS;
+}
+
+bool tt_extents_has_holes(int fd, const struct stat *st, enum tt_extents_trust trust)
+{
+	off_t block = st->st_blksize > 0 && st->st_blksize < 4096 ? st->st_blksize : 4096;
+	off_t hole;
+
+	switch (trust) {
+	case TT_EXTENTS_NOTHING:
+	case TT_EXTENTS_ZEROS:
+		return false;
+	case TT_EXTENTS_BLOCKS:
+		return st->st_size > 4096 && st->st_blocks * 512 < st->st_size;
+	case TT_EXTENTS_ASK:
+		break;
+	}
+	/* One block that is there is either written or as good as. */
+	if (st->st_size == 0 || (st->st_size <= block && st->st_blocks > 0))
+		return false;
+	hole = lseek(fd, 0, SEEK_HOLE);
+	return hole >= 0 && hole < st->st_size;
+}
 
 void tt_extents_init(struct tt_extents *extents, int fd, uint64_t size_bytes, bool sparse)
 {

@@ -7,6 +7,26 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
+
+struct stat;
+
+/* What may be believed about holes. */
+enum tt_extents_trust {
+	TT_EXTENTS_NOTHING, /* --no-seek-hole: every byte is read */
+	TT_EXTENTS_ZEROS,   /* every byte is read, blocks of zeros become holes: SEEK_HOLE has lied
+			       about files that young (ZFS, openzfs issue 15526) */
+	TT_EXTENTS_BLOCKS,  /* SEEK_HOLE, when the file has fewer blocks than its size: asking costs
+			       a message to a server or daemon */
+	TT_EXTENTS_ASK,     /* SEEK_HOLE for every file: it finds unwritten extents, too */
+};
+
+/* By the type of the source's file system ("ext4", "zfs") and the times of the file. */
+enum tt_extents_trust tt_extents_trust(const char *fs_type, const struct stat *st, time_t now_sec);
+
+/* Whether parts of the open file read as zeros without having been written. Moves the file offset.
+ * Any thread. */
+bool tt_extents_has_holes(int fd, const struct stat *st, enum tt_extents_trust trust);
 
 struct tt_extents {
 	int fd; /* borrowed; its file offset is moved */

@@ -185,6 +185,14 @@ void tt_writer_skip(struct tt_writer *writer, uint64_t end_bytes)
 	writer->written_bytes = end_bytes;
 }
 
+void tt_writer_untouched(struct tt_writer *writer)
+{
+	if (!writer->pacer || !writer->whole)
+		return;
+	tt_pacer_release(writer->pacer, writer->file->charged_bytes);
+	writer->file->charged_bytes = 0;
+}
+
 void tt_writer_end(struct tt_writer *writer)
 {
 	tt_writer_leave_direct(writer, NULL);

@@ -88,5 +88,8 @@ uint64_t tt_writer_most_bytes(const struct tt_writer *writer);
 /* [offset, offset + bytes) has been written, in order of offsets. */
 void tt_writer_wrote(struct tt_writer *writer, uint64_t offset, uint64_t bytes);
 
+/* Nothing is written: what was charged when it began goes back now, not with the file's batch. */
+void tt_writer_untouched(struct tt_writer *writer);
+
 /* After the last write, also on failure: hands over the rest. */
 void tt_writer_end(struct tt_writer *writer);

@@ -21,8 +21,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "copy/extents.h"
 #include "sync/apply.h"
 #include "sync/apply_inplace.h"
 #include "sync/arrive.h"
@@ -221,7 +223,7 @@ static enum file_outcome file_failed(
 
 	if (error == -ECANCELED)
 		return FILE_FAILED;
-	if (result->failed == TT_COPY_WRITING && file_is_full(copy, error))
+	if (result->failed != TT_COPY_READING && file_is_full(copy, error))
 		return FILE_FULL;
 	bool reading = result->failed == TT_COPY_READING;
 
@@ -231,8 +233,11 @@ static enum file_outcome file_failed(
 	}
 	if (reading)
 		atomic_store(&engine->source_failed, true);
-	tt_engine_fail(engine, reading ? "reading" : "writing", copy->dir, copy->task->wanted->name,
-		error);
+	tt_engine_fail(engine,
+		reading                             ? "reading"
+		: result->failed == TT_COPY_CLONING ? "cloning"
+						    : "writing",
+		copy->dir, copy->task->wanted->name, error);
 	return FILE_FAILED;
 }
 
@@ -294,6 +299,33 @@ static enum file_outcome file_set_attributes(struct file_copy *copy, struct tt_a
 	return tt_apply_file_is_about_data(r) ? FILE_FAILED : FILE_GOOD;
 }
 
+/* What the request says about holes, and about space without content. */
+static void file_set_holes(
+	const struct file_copy *copy, const struct tt_volume *from, struct tt_copy_request *request)
+{
+	const struct tt_engine_policy *policy = &copy->worker->engine->policy;
+	enum tt_extents_trust trust = policy->no_seek_hole ? TT_EXTENTS_NOTHING
+							   : tt_extents_trust(from->device.fs_type,
+								   &copy->before, time(NULL));
+
+	request->holes = tt_extents_has_holes(copy->from_fd, &copy->before, trust);
+	request->sparse = policy->sparse || trust == TT_EXTENTS_ZEROS;
+	request->preallocate = policy->preallocate;
+}
+
+/* rsync warns, and copies without. */
+static void file_warn_preallocate(const struct file_copy *copy, int error)
+{
+	char path[PATH_MAX], shown[PATH_MAX];
+
+	if (error >= 0)
+		return;
+	tt_log_escape(tt_engine_path(copy->dir, copy->task->wanted->name, path, sizeof path), shown,
+		sizeof shown);
+	tt_log_line(copy->worker->engine->log, TT_LOG_WARNING, "preallocating %s: %s", shown,
+		tt_error_text(error));
+}
+
 /* Copies the content of a new file. */
 static int file_copy_new(struct file_copy *copy, struct tt_arrival *arrival, struct tt_volume *from,
 	struct tt_copy_request *request, struct tt_copy_result *ret_result)
@@ -311,6 +343,8 @@ static int file_copy_new(struct file_copy *copy, struct tt_arrival *arrival, str
 
 	tt_writer_end(&writer);
 	tt_neutral_reader_end(&reader);
+	if (writer.was_direct && ret_result->cloned_bytes > 0)
+		worker->cache_stats.files_written_direct--;
 	tt_volume_tell_no_direct(worker->engine, copy->dir->to, copy->dir, copy->task->wanted->name,
 		true, writer.refusal);
 	tt_volume_tell_no_direct(
@@ -332,15 +366,19 @@ static enum file_outcome file_transfer(struct file_copy *copy, struct tt_arrival
 	struct tt_copy_request request = {
 		.from_fd = copy->from_fd,
 		.size_bytes = size,
-		.holes = size > 4096 && (uint64_t)copy->before.st_blocks * 512 < size,
-		.sparse = engine->policy.sparse,
+		.reflink = engine->policy.reflink,
+		.clones = &copy->dir->to->clones,
+		.before = &copy->before,
 	};
+	file_set_holes(copy, from, &request);
 	int r = copy->in_place
 			? tt_inplace_copy(worker, arrival, from, &request, copy->old_bytes, &result)
 			: file_copy_new(copy, arrival, from, &request, &result);
 
 	arrival->size_bytes = result.size_bytes;
 	arrival->literal_bytes = result.literal_bytes;
+	arrival->cloned_bytes = result.cloned_bytes;
+	file_warn_preallocate(copy, result.preallocate_error);
 	if (r < 0)
 		return file_failed(copy, &result, r);
 	enum file_outcome outcome = file_judge_change(copy, &result);

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "copy/unwritten.h"
 #include "sync/apply_file.h"
 #include "sync/arrive.h"
 #include "sync/volume.h"
@@ -298,9 +299,14 @@ static int inplace_write(struct tt_worker *worker, struct tt_inplace *inplace,
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	/* A file that has come anew has the time of its coming without -t, empty ones too. */
-	bool is_right = (uint64_t)st.st_size == result->size_bytes && result->literal_bytes > 0;
+	bool is_right = (uint64_t)st.st_size == result->size_bytes
+			&& result->literal_bytes + result->cloned_bytes > 0;
 
-	return is_right || ftruncate(fd, (off_t)result->size_bytes) == 0 ? 0 : -errno;
+	if (!is_right && ftruncate(fd, (off_t)result->size_bytes) < 0)
+		return -errno;
+	return request->sparse
+		       ? 0
+		       : tt_unwritten_copy(request->from_fd, fd, request->before, request->holes);
 }
 
 int tt_inplace_copy(struct tt_worker *worker, struct tt_arrival *arrival, struct tt_volume *from,
@@ -314,6 +320,7 @@ int tt_inplace_copy(struct tt_worker *worker, struct tt_arrival *arrival, struct
 	*ret_result = (struct tt_copy_result){0};
 	request->reader = &reader;
 	request->writer = &writer;
+	request->in_place = true;
 	int r = inplace_begin(worker, arrival, request, most_bytes, from, &ret_result->failed);
 
 	if (r == 0 && inplace->start_bytes == 0 && inplace->old_bytes > 0

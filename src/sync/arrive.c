@@ -96,8 +96,10 @@ static bool arrive_one(
 	if (close(arrival->paced.fd) < 0 && errno != EINTR && good)
 		tt_engine_fail(worker->engine, "closing", dir, arrive_name(arrival), -errno);
 	arrival->paced.fd = -1;
-	if (good)
+	if (good) {
 		worker->stats.literal_bytes += arrival->literal_bytes;
+		worker->stats.cloned_bytes += arrival->cloned_bytes;
+	}
 	tt_arrive_free(worker, arrival);
 	if (good && group)
 		tt_apply_settle_group(worker, group, true);
@@ -183,7 +185,7 @@ void tt_arrive_add(struct tt_worker *worker, struct tt_arrival *arrival)
 
 	batch->arrivals[batch->paced.count] = arrival;
 	batch->paced.files[batch->paced.count++] = &arrival->paced;
-	batch->bytes += arrival->size_bytes;
+	batch->bytes += arrival->literal_bytes;
 	uint64_t most =
 		volume->pacer ? tt_pacer_budget_bytes(volume->pacer) / ARRIVE_BATCHES_IN_BUDGET : 0;
 

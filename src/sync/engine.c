@@ -294,6 +294,7 @@ static void engine_end_workers(struct tt_engine *engine)
 
 		tt_neutral_stats_add(&engine->cache_stats, &worker->cache_stats);
 		engine->stats.literal_bytes += worker->stats.literal_bytes;
+		engine->stats.cloned_bytes += worker->stats.cloned_bytes;
 		tt_copy_worker_deinit(&worker->copy);
 	}
 	free(engine->workers);

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cache/policy.h"
+#include "copy/clone.h"
 #include "sync/plan.h"
 #include "tree/meta.h"
 
@@ -48,7 +49,11 @@ struct tt_engine_policy {
 	bool dry_run;         /* -n */
 	bool one_file_system; /* -x */
 	bool sparse;          /* -S: make holes of zeros; holes of the source are always kept */
-	bool fsync;           /* --fsync */
+	bool preallocate;     /* --preallocate */
+	bool no_seek_hole; /* --no-seek-hole: what the source says about its holes is not believed
+			    */
+	enum tt_clone_mode reflink; /* --reflink */
+	bool fsync;                 /* --fsync */
 	bool verify_cache; /* --verify-cache: after the run, open everything that was touched again
 			      and count its resident pages */
 	unsigned workers;  /* 0: chosen by the engine */
@@ -105,6 +110,7 @@ struct tt_engine_stats {
 	uint64_t list_ns;           /* time until the last directory was listed */
 	uint64_t elapsed_ns;
 	/* ours */
+	uint64_t cloned_bytes;         /* of content that shares its blocks with the source */
 	uint64_t pages_found_resident; /* of sources and replaced files, before we touched them */
 	uint64_t pages_dropped;
 	uint64_t pages_not_dropped; /* would not go when asked */

@@ -106,7 +106,7 @@ struct tt_arrival {
 	const struct tt_entry *wanted;
 	struct tt_linkset_group *group;
 	struct tt_neutral_old old;
-	uint64_t size_bytes, literal_bytes;
+	uint64_t size_bytes, literal_bytes, cloned_bytes;
 	bool discard;               /* something failed already: only clean up */
 	bool is_new;                /* the destination did not have the name */
 	struct tt_inplace *inplace; /* written under its own name; NULL: under `temp`; owned */

@@ -168,6 +168,15 @@ static void volume_describe(const struct tt_volume *volume, char *buffer, size_t
 		volume->is_destination ? writes : "");
 }
 
+static const char *volume_share_words(const struct tt_volume *volume)
+{
+	if (atomic_load(&volume->clones.has_cloned))
+		return "; clones (FICLONERANGE)";
+	return atomic_load(&volume->clones.has_offloaded)
+		       ? "; copies inside the server (copy_file_range)"
+		       : "";
+}
+
 void tt_volume_report(struct tt_engine *engine, struct tt_engine_stats *stats)
 {
 	size_t used = 0;
@@ -185,10 +194,10 @@ void tt_volume_report(struct tt_engine *engine, struct tt_engine_stats *stats)
 
 		volume_describe(volume, words, sizeof words);
 		int n = snprintf(stats->mechanisms + used, sizeof stats->mechanisms - used,
-			"%s%s%s%s (%u:%u): %s", used > 0 ? "\n" : "",
+			"%s%s%s%s (%u:%u): %s%s", used > 0 ? "\n" : "",
 			volume->device.fs_type[0] ? volume->device.fs_type : "file system",
 			volume->device.disk_name[0] ? " on " : "", volume->device.disk_name,
-			volume->dev_major, volume->dev_minor, words);
+			volume->dev_major, volume->dev_minor, words, volume_share_words(volume));
 
 		if (n < 0 || used + (size_t)n >= sizeof stats->mechanisms)
 			break;

@@ -8,6 +8,7 @@
 #include "cache/mechanism.h"
 #include "cache/neutral.h"
 #include "cache/pacer.h"
+#include "copy/clone.h"
 #include "sync/state.h"
 #include "sys/device.h"
 #include "sys/probe.h"
@@ -27,6 +28,7 @@ struct tt_volume {
 	_Atomic unsigned refusals; /* files that it would not take, in a row (reason.h) */
 	struct tt_probe probe;
 	_Atomic bool told_no_direct[2]; /* reading, writing */
+	struct tt_clone_memory clones;  /* what is cloned to it */
 };
 
 /* The volume of an open file or directory; `near` (may be NULL) is a guess that is mostly right.

@@ -257,6 +257,8 @@ static int64_t residency_dirty_seconds(void)
 		int64_t interval = residency_vm_seconds("dirty_writeback_centisecs");
 
 		seconds = expire < 0 || interval <= 0 ? -1 : expire + interval + 30;
+		if (seconds > 0 && seconds < 60)
+			seconds = 60;
 		atomic_store_explicit(&known, seconds, memory_order_relaxed);
 	}
 	return seconds;
@@ -276,10 +278,10 @@ bool tt_residency_may_be_dirty(int fd, enum tt_residency_method method, const st
 	int64_t limit = residency_dirty_seconds();
 
 	/* The first write to a clean page, through a mapping too, sets mtime and ctime; ctime
-	 * cannot be set back. */
+	 * cannot be set back (but a clock can: the later of the two counts). */
 	if (limit < 0 || clock_gettime(CLOCK_REALTIME, &now) < 0)
 		return true;
-	return now.tv_sec - st->st_ctim.tv_sec <= limit;
+	return now.tv_sec - st->st_ctim.tv_sec <= limit || now.tv_sec - st->st_mtim.tv_sec <= limit;
 }
 
 /* The same by counting halves until each is full or empty. */

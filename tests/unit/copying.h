@@ -24,6 +24,11 @@ struct copying {
 	struct tt_neutral_fs fs;
 	struct tt_neutral_stats stats;
 	struct tt_copy_result result;
+	/* of the requests that follow; zero: no clones, nothing preallocated */
+	enum tt_clone_mode reflink;
+	struct tt_clone_memory *clones;
+	const struct stat *before;
+	bool preallocate, in_place;
 	_Atomic bool stop;
 	_Atomic uint64_t progress;
 	int verdict;
@@ -82,6 +87,11 @@ static inline int copying_run(
 		.size_bytes = size,
 		.holes = holes,
 		.sparse = sparse,
+		.preallocate = copying->preallocate,
+		.in_place = copying->in_place,
+		.reflink = copying->reflink,
+		.clones = copying->clones,
+		.before = copying->before,
 		.reader = &reader,
 		.writer = &writer};
 	int r = tt_copy_content(&copying->worker, &request, &copying->result);

@@ -224,6 +224,66 @@ static void test_a_later_start(void **state)
 	scratch_close(&scratch);
 }
 
+/* Field case 2. */
+static void test_young_files_of_zfs_are_read(void **state)
+{
+	const time_t now = 1000000;
+	struct stat old = {.st_mtim.tv_sec = now - 60, .st_ctim.tv_sec = now - 60};
+	struct stat young = old;
+
+	(void)state;
+	assert_int_equal(tt_extents_trust("zfs", &old, now), TT_EXTENTS_BLOCKS);
+	young.st_ctim.tv_sec = now - 59;
+	assert_int_equal(tt_extents_trust("zfs", &young, now), TT_EXTENTS_ZEROS);
+	young = old;
+	young.st_mtim.tv_sec = now + 5;
+	assert_int_equal(tt_extents_trust("zfs", &young, now), TT_EXTENTS_ZEROS);
+	assert_int_equal(tt_extents_trust("ext4", &young, now), TT_EXTENTS_ASK);
+	assert_int_equal(tt_extents_trust("xfs", &young, now), TT_EXTENTS_ASK);
+	assert_int_equal(tt_extents_trust("btrfs", &young, now), TT_EXTENTS_ASK);
+	assert_int_equal(tt_extents_trust("nfs4", &young, now), TT_EXTENTS_BLOCKS);
+	assert_int_equal(tt_extents_trust("fuse.sshfs", &young, now), TT_EXTENTS_BLOCKS);
+	assert_int_equal(tt_extents_trust("", &young, now), TT_EXTENTS_BLOCKS);
+}
+
+static void check_has_holes(int fd, bool blocks, bool ask)
+{
+	struct stat st;
+
+	assert_int_equal(fsync(fd), 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_false(tt_extents_has_holes(fd, &st, TT_EXTENTS_NOTHING));
+	assert_false(tt_extents_has_holes(fd, &st, TT_EXTENTS_ZEROS));
+	assert_int_equal(tt_extents_has_holes(fd, &st, TT_EXTENTS_BLOCKS), blocks);
+	assert_int_equal(tt_extents_has_holes(fd, &st, TT_EXTENTS_ASK), ask);
+}
+
+static void test_which_files_have_holes(void **state)
+{
+	struct scratch scratch;
+
+	(void)state;
+	scratch_open(&scratch);
+	int fd = sample_open(&scratch, "file");
+
+	check_has_holes(fd, false, false);
+	sample_write(fd, 0, 100);
+	check_has_holes(fd, false, false);
+	sample_write(fd, 0, 100000);
+	check_has_holes(fd, false, false);
+	assert_int_equal(ftruncate(fd, SAMPLE_MIB), 0);
+	check_has_holes(fd, true, true);
+	/* As many blocks as its size, and a hole. */
+	assert_int_equal(fallocate(fd, FALLOC_FL_KEEP_SIZE, SAMPLE_MIB, 2 * SAMPLE_MIB), 0);
+	check_has_holes(fd, false, true);
+	/* less than a block, and nothing of it there */
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(ftruncate(fd, 1000), 0);
+	check_has_holes(fd, false, true);
+	(void)close(fd);
+	scratch_close(&scratch);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,6 +298,8 @@ int main(void)
 		cmocka_unit_test(test_a_bad_descriptor_is_an_error),
 		cmocka_unit_test(test_a_file_system_that_cannot_tell),
 		cmocka_unit_test(test_a_later_start),
+		cmocka_unit_test(test_young_files_of_zfs_are_read),
+		cmocka_unit_test(test_which_files_have_holes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -328,6 +328,7 @@ static void stats_are_rsyncs_block_then_ours(void **state)
 		"sent 1,234,581 bytes  received 0 bytes  2,469,162.00 bytes/sec\n"
 		"total size is 1,234,582  speedup is 1.00\n"
 		"\n"
+		"Cloned bytes: 0 bytes\n"
 		"Pages found resident: 1,234\n"
 		"Pages dropped: 0\n"
 		"Pages that would not go: 0\n"

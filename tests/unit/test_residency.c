@@ -308,6 +308,8 @@ static void test_pages_that_may_be_dirty(void **state)
 	assert_true(tt_residency_may_be_dirty(fd, TT_RESIDENCY_MINCORE, &st, 0, 0));
 	st.st_ctim.tv_sec -= 2000000;
 	assert_false(tt_residency_may_be_dirty(fd, TT_RESIDENCY_MINCORE, &st, 0, 0));
+	st.st_mtim.tv_sec += 1000000;
+	assert_true(tt_residency_may_be_dirty(fd, TT_RESIDENCY_MINCORE, &st, 0, 0));
 	assert_false(tt_residency_may_be_dirty(fd, TT_RESIDENCY_NONE, &st, 0, 0));
 	(void)close(fd);
 	scratch_close(&scratch);

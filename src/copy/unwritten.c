@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See unwritten.h.
+ */
+#include "copy/unwritten.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "sys/fiemap.h"
+
+static bool unwritten_cannot(int error)
+{
+	return error == -EOPNOTSUPP || error == -ENOTTY || error == -ENOSYS || error == -EINVAL
+	       || error == -EPERM;
+}
+
+static int unwritten_allocate(int fd, uint64_t offset, uint64_t bytes)
+{
+	int r;
+
+	do {
+		r = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) < 0 ? -errno
+											: 0;
+	} while (r == -EINTR);
+	return r;
+}
+
+/* More blocks than the length needs: some lie behind the end, or hold the map of a fragmented file.
+ */
+static bool unwritten_is_behind_end(const struct stat *before)
+{
+	uint64_t block = before->st_blksize > 512 ? (uint64_t)before->st_blksize : 512;
+
+	return (uint64_t)before->st_blocks * 512
+	       > ((uint64_t)before->st_size + block - 1) / block * block;
+}
+
+int tt_unwritten_copy(int from_fd, int to_fd, const struct stat *before, bool holes)
+{
+	const uint64_t size = (uint64_t)before->st_size;
+	struct tt_fiemap map;
+	uint64_t offset, bytes;
+	int r;
+
+	if (!holes && !unwritten_is_behind_end(before))
+		return 0;
+	tt_fiemap_init(&map, from_fd);
+	while ((r = tt_fiemap_next_unwritten(&map, &offset, &bytes)) > 0) {
+		if (offset + bytes > size && !tt_fiemap_is_asked_for(from_fd)) {
+			if (offset >= size)
+				return 0;
+			bytes = size - offset;
+		}
+		r = unwritten_allocate(to_fd, offset, bytes);
+		if (r < 0)
+			return unwritten_cannot(r) ? 0 : r;
+	}
+	/* That the map cannot be had is no reason to fail: the content is there. */
+	return 0;
+}
