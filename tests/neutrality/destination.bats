@@ -204,7 +204,7 @@ stat_line() { # TITLE
 	tiptoe 0 -a --verify-cache src/ dst
 	[[ $output == *"Cache verified: 128 resident pages in 5 files"* ]]
 	touch src/large
-	tiptoe 0 -a --cache=keep --verify-cache src/ dst
+	tiptoe 0 -a --no-h --cache=keep --verify-cache src/ dst
 	[[ $output == *"Cache verified: $(resident dst) resident pages in 5 files"* ]]
 }
 

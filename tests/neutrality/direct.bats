@@ -37,7 +37,7 @@ make_edges() { # DIRECTORY [SEED]
 
 copy_direct() { # ARGUMENT...
 	rm -rf dst
-	tiptoe 0 -a --cache=direct --stats "$@" src/ dst
+	tiptoe 0 -a --reflink=never --cache=direct --stats "$@" src/ dst
 }
 
 # $1: how many of the 15 files can be read so; $2: whether new files can be written so
@@ -62,14 +62,14 @@ check_copies() {
 	treecmp src dst
 	TIPTOE_RING=off leaves_as_found src copy_direct -S
 	treecmp --no-sparse src dst
-	leaves_as_found src tiptoe 0 -ac --cache=direct src/ dst
+	leaves_as_found src tiptoe 0 -ac --reflink=never --cache=direct src/ dst
 	expect "pages of the copy after -c" "$(resident dst)" == 0
 	# A hot file that is replaced stays hot.
 	make_edges src 2
 	cachemap evict src dst
 	warm dst/s34603013 --half 2M
 	cachemap warmtree dst/s8388607
-	leaves_as_found dst tiptoe 0 -aI -v --cache=direct src/ dst
+	leaves_as_found dst tiptoe 0 -aI -v --reflink=never --cache=direct src/ dst
 	[[ $output == *"s8388607 is written without O_DIRECT: what it replaces is resident"* ]] || ! $2
 	treecmp src dst
 	expect "pages of the source" "$(resident src)" == 0
@@ -100,7 +100,7 @@ check_copies() {
 	mkdir src
 	make_big_file src/big 500M
 	most=0 samples=0
-	"$TIPTOE" -a --cache=direct src/ dst &
+	"$TIPTOE" -a --reflink=never --cache=direct src/ dst &
 	HELPER=$!
 	while kill -0 "$HELPER" 2>/dev/null; do
 		now=$(resident src dst 2>/dev/null) || continue
@@ -139,16 +139,16 @@ check_copies() {
 	make_edges src
 	cachemap evict src
 	mount -t tmpfs -o size=200M tmpfs ram
-	tiptoe 0 -av --cache=direct src/ ram/new
+	tiptoe 0 -av --reflink=never --cache=direct src/ ram/new
 	expect "lines" "$(grep -c 'O_DIRECT is not used to write tmpfs .*no page cache of its own' <<<"$output")" == 1
 	treecmp src ram/new
-	tiptoe 0 -av --cache=direct ram/new/ back
+	tiptoe 0 -av --reflink=never --cache=direct ram/new/ back
 	expect "lines" "$(grep -c 'O_DIRECT is not used to read tmpfs .*no page cache of its own' <<<"$output")" == 1
 	treecmp ram/new back
 	expect "pages" "$(resident src back)" == 0
 	# Nobody who did not ask for it hears of it.
 	rm -r back
-	tiptoe 0 -a --cache=direct ram/new/ back
+	tiptoe 0 -a --reflink=never --cache=direct ram/new/ back
 	[ -z "$output" ]
 	rm -r back
 	tiptoe 0 -av ram/new/ back
@@ -161,10 +161,10 @@ check_copies() {
 	mount -t overlay overlay -o "lowerdir=$PWD/disk/lower,upperdir=$PWD/disk/upper,workdir=$PWD/disk/work" merged
 	make_edges src
 	cachemap evict src
-	tiptoe 0 -av --cache=direct src/ merged/new
+	tiptoe 0 -av --reflink=never --cache=direct src/ merged/new
 	treecmp src merged/new
 	expect "pages" "$(resident src merged/new disk/upper)" == 0
-	tiptoe 0 -av --cache=direct merged/new/ merged/again
+	tiptoe 0 -av --reflink=never --cache=direct merged/new/ merged/again
 	treecmp merged/new merged/again
 	expect "pages" "$(resident merged disk/upper)" == 0
 }
@@ -172,7 +172,7 @@ check_copies() {
 # As the user nobody, for whom it is an hour later with LD_PRELOAD.
 copy_as_nobody() { # [VARIABLE=VALUE...]
 	rm -rf dst/*
-	run env "$@" setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/tiptoe" -rt --stats src/ dst
+	run env "$@" setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/tiptoe" -rt --reflink=never --stats src/ dst
 	check_run 0
 }
 
