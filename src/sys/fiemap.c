@@ -12,6 +12,8 @@
 #include <sys/ioctl.h>
 #include <sys/vfs.h>
 
+#include "sys/facility.h"
+
 #ifndef XFS_SUPER_MAGIC
 #define XFS_SUPER_MAGIC 0x58465342
 #endif
@@ -36,12 +38,19 @@ static int fiemap_fetch(struct tt_fiemap *map)
 
 	if (map->last)
 		return 0;
+	if (tt_facility_is_refused(TT_FACILITY_FIEMAP))
+		return -EOPNOTSUPP;
 	memset(&request.head, 0, sizeof request.head);
 	request.head.fm_start = map->next_bytes;
 	request.head.fm_length = FIEMAP_MAX_OFFSET - map->next_bytes;
 	request.head.fm_extent_count = TT_FIEMAP_EXTENTS;
-	if (ioctl(map->fd, FS_IOC_FIEMAP, &request) < 0)
-		return -errno;
+	if (ioctl(map->fd, FS_IOC_FIEMAP, &request) < 0) {
+		int error = -errno;
+
+		if (tt_facility_may_be_refusal(error))
+			tt_facility_refuse(TT_FACILITY_FIEMAP, error);
+		return error;
+	}
 	map->at = 0;
 	map->count = request.head.fm_mapped_extents;
 	map->last = map->count == 0;
