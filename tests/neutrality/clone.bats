@@ -46,7 +46,7 @@ is_shared() { # FILE
 }
 
 is_not_shared() { # FILE
-	! filefrag -v "$1" | grep -q shared
+	[[ $(filefrag -v "$1") != *shared* ]]
 }
 
 # The number in a line of --stats.
