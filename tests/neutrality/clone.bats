@@ -241,6 +241,63 @@ hot_stays_hot() {
 	on_both hot_stays_hot
 }
 
+in_place() {
+	make_pairs
+	make_file dst/was-longer 12M old
+	make_file src/was-longer 10000001 new
+	make_file dst/was-shorter 9999 old
+	make_file src/was-shorter 5000001 new
+	make_file src/new-one 5000 new
+	# A hole of the source over old content.
+	make_file dst/holed 8M old
+	truncate -s 8M src/holed
+	make_file part 1M new
+	dd if=part of=src/holed bs=1M seek=5 conv=notrunc status=none
+	touch -d 2001-01-01 dst/*
+	sync -f .
+	cachemap evict src dst
+	cachemap warmtree dst/large
+	warm dst/five --every 100
+	warm dst/was-longer --half 2M
+	tiptoe 0 -a --stats --inplace src/ dst
+	# Of a longer file only whole blocks are cloned; one that is as long is a byte longer meanwhile.
+	expect "bytes written" "$(stat_line 'Literal data')" == $((10000001 % 4096 + 9999 % 4096))
+	expect "pages of the source" "$(resident src)" == 0
+	diff -r src dst
+	sync -f .
+	is_shared dst/large
+	is_shared dst/was-shorter
+	filefrag -v dst/was-longer | grep -q shared
+	expect "blocks of the hole" "$(stat -c %b dst/holed)" == 2048
+	# The same again: pages as before, whatever the kernel has taken meanwhile.
+	cachemap evict src
+	inplace_again() {
+		find src -type f -exec touch -d "@$((1600000000 + ++replaced))" {} +
+		tiptoe 0 -a --inplace src/ dst
+	}
+	leaves_as_found dst inplace_again
+	expect "pages of the source" "$(resident src)" == 0
+	diff -r src dst
+}
+
+@test "in place: blocks are cloned over old ones, holes are holes, what was hot stays hot" {
+	on_both in_place
+}
+
+a_log_is_not_cloned() {
+	mkdir src dst
+	make_file src/log 5M
+	head -c 3000000 src/log >dst/log
+	sync -f .
+	tiptoe 0 -a --append --stats src/ dst
+	expect "bytes written" "$(stat_line 'Literal data')" == $((5242880 - 3000000))
+	diff -r src dst
+}
+
+@test "--append writes what is missing" {
+	on_both a_log_is_not_cloned
+}
+
 drop_drops() {
 	make_source
 	warm src/big --half 2M
