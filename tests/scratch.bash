@@ -23,8 +23,8 @@ need_root() {
 	((EUID == 0)) || skip "needs root"
 }
 
-make_disk() { # DIRECTORY SIZE [FSTYPE [MKFS-ARGUMENT...]]
-	local dir=$1 size=$2 type=${3:-ext4} device
+make_disk() { # DIRECTORY SIZE [FSTYPE [MKFS-ARGUMENT...]]; FSTYPE is $TIPTOE_TEST_FS or ext4
+	local dir=$1 size=$2 type=${3:-${TIPTOE_TEST_FS:-ext4}} device
 	shift $(($# < 3 ? $# : 3))
 	mkdir -p "$dir"
 	truncate -s "$size" "$dir.img"
