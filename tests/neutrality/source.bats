@@ -59,7 +59,7 @@ copy_leaves_source() { # ARGUMENT...
 @test "cp leaves pages where tiptoe leaves none" {
 	make_sizes
 	cachemap evict src
-	cp -a src dst
+	cp -a --reflink=never src dst
 	expect "pages of the source" "$(resident src)" ">" 50000
 	expect "pages of the destination" "$(resident dst)" ">" 50000
 }
@@ -185,6 +185,8 @@ time.sleep(60)' &
 }
 
 @test "another user's files, which may not be asked about, are left as found" {
+	# There O_DIRECT does it, once they are old enough to be clean: filesystems.bats.
+	[[ ${TIPTOE_TEST_FS:-ext4} == btrfs ]] && skip "btrfs has no RWF_DONTCACHE (Linux 6.18), and files just written may be dirty"
 	make_sizes
 	cachemap evict src
 	warm src/five --half 2M
