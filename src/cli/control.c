@@ -216,7 +216,7 @@ int tt_control_run(struct tt_engine *engine, struct tt_report *report, bool show
 		return r;
 
 	tt_report_set_status(report, "");
-	if (show_progress && !control.on_terminal && !report->policy.quiet) {
+	if (show_progress && !report->policy.quiet) {
 		struct tt_engine_progress now;
 		char line[TT_REPORT_STATUS_SIZE];
 

@@ -237,6 +237,10 @@ int main(int argc, char **argv)
 	}
 	ring = getenv("TIPTOE_RING");
 	options.engine.no_ring = ring && strcmp(ring, "off") == 0;
+	if (ring && ring[0] != '\0' && strcmp(ring, "off") != 0 && strcmp(ring, "on") != 0) {
+		tt_options_deinit(&options);
+		return (int)main_complain("TIPTOE_RING is neither on nor off", TT_EXIT_USAGE);
+	}
 	options.engine.meta.umask_bits = umask(0);
 	main_tune_heap();
 

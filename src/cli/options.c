@@ -95,8 +95,13 @@ static enum tt_exit options_set_size(uint64_t *size, const struct options_use *u
 {
 	int r = tt_units_parse_size(use->value, 'b', size);
 
-	if (r == 0 && *size > 0)
+	if (r == 0 && *size >= TT_CACHE_DIRTY_LEAST_BYTES)
 		return TT_EXIT_OK;
+	if (r == 0 && *size > 0)
+		return options_fail(message, TT_EXIT_USAGE,
+			"%s=%s is too little to copy with: it takes at least 256K (is a suffix "
+			"missing, as in 48M?)",
+			use->typed, use->value);
 	return options_fail(message, TT_EXIT_USAGE,
 		"%s=%s is %s: it takes a number of bytes above 0 with an optional suffix, as 500K, "
 		"64M or 1.5GB",

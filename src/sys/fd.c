@@ -183,9 +183,7 @@ static void fd_statx_from_stat(const struct stat *st, struct statx *ret_stx)
  * file. */
 static int fd_statx(int dir_fd, const char *name, int flags, unsigned mask, struct statx *ret_stx)
 {
-	return syscall(SYS_statx, dir_fd, name, flags, mask, ret_stx) < 0
-		       ? -errno
-		       : 0;
+	return syscall(SYS_statx, dir_fd, name, flags, mask, ret_stx) < 0 ? -errno : 0;
 }
 
 int tt_fd_statx(int dir_fd, const char *name, struct statx *ret_stx)

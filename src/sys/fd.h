@@ -67,8 +67,9 @@ int tt_fd_open_path(const char *path, int flags);
 
 /* The basic part of statx, as stat(2) would answer: what FUSE or a server knows better is asked
  * (AT_STATX_DONT_SYNC gave a directory's old time right after a name in it had gone: FUSE, Linux
- * 6.18). Links are not followed; "" is `dir_fd` itself. Where statx is refused fstatat fills it (stx_mask is STATX_BASIC_STATS in both
- * cases, no attributes). Returns 0 or a negative errno. Any thread. */
+ * 6.18). Links are not followed; "" is `dir_fd` itself. Where statx is refused fstatat fills it
+ * (stx_mask is STATX_BASIC_STATS in both cases, no attributes). Returns 0 or a negative errno. Any
+ * thread. */
 int tt_fd_statx(int dir_fd, const char *name, struct statx *ret_stx);
 
 /* The mount that a descriptor is on, as /proc/self/mountinfo numbers it: from statx (5.8), or from

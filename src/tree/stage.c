@@ -19,17 +19,23 @@
 #include <time.h>
 #include <unistd.h>
 
+<<<<<<< HEAD
 #include "sys/facility.h"
+	== == == =
+#include "base/hash.h"
+	>>>>>>> 8c52d53(stage
+			: a name that only looks like a temporary is not one)
 #include "tree/alias.h"
 #include "tree/stage.h"
 
 #define STAGE_MARK ".tt-"
 
 enum {
-	STAGE_RANDOM_LENGTH = 6,
-	STAGE_SUFFIX_LENGTH = sizeof(STAGE_MARK) - 1 + STAGE_RANDOM_LENGTH,
+	STAGE_RANDOM_LENGTH = 3,
+	STAGE_CHECK_LENGTH = 3,
+	STAGE_SUFFIX_LENGTH = sizeof(STAGE_MARK) - 1 + STAGE_RANDOM_LENGTH + STAGE_CHECK_LENGTH,
 	STAGE_NAME_MAX = TT_STAGE_NAME_SIZE - 1,
-	STAGE_ATTEMPTS = 100, /* 62^6 names: the second attempt is already a rarity */
+	STAGE_ATTEMPTS = 100, /* 62^3 names: the second attempt is already a rarity */
 };
 
 static const char stage_alphabet[] =
@@ -94,6 +100,18 @@ static size_t stage_cut(const char *name, size_t limit)
 	return length;
 }
 
+/* The last characters tell our names from those that only look alike (.notes.tt-backup), one in
+ * 62^3 of which is taken for ours: what looks like a temporary is removed by the next run. */
+static void stage_check(const char *temp, size_t length, char ret_check[STAGE_CHECK_LENGTH])
+{
+	uint64_t hash = tt_hash_64(temp, length);
+
+	for (int i = 0; i < STAGE_CHECK_LENGTH; i++) {
+		ret_check[i] = stage_alphabet[hash % 62];
+		hash /= 62;
+	}
+}
+
 void tt_stage_name(const char *name, char *ret_temp)
 {
 	size_t length = stage_cut(name, STAGE_NAME_MAX - 1 - STAGE_SUFFIX_LENGTH);
@@ -106,21 +124,23 @@ void tt_stage_name(const char *name, char *ret_temp)
 	at += sizeof(STAGE_MARK) - 1;
 	for (int i = 0; i < STAGE_RANDOM_LENGTH; i++)
 		*at++ = stage_random_char();
-	*at = '\0';
+	stage_check(ret_temp, (size_t)(at - ret_temp), at);
+	at[STAGE_CHECK_LENGTH] = '\0';
 }
 
 bool tt_stage_is_temporary(const char *name)
 {
 	size_t length = strlen(name);
 	const char *suffix;
+	char check[STAGE_CHECK_LENGTH];
 
 	if (name[0] != '.' || length < 2 + STAGE_SUFFIX_LENGTH || length > STAGE_NAME_MAX)
 		return false;
 	suffix = name + length - STAGE_SUFFIX_LENGTH;
 	if (memcmp(suffix, STAGE_MARK, sizeof(STAGE_MARK) - 1) != 0)
 		return false;
-	suffix += sizeof(STAGE_MARK) - 1;
-	return strspn(suffix, stage_alphabet) == STAGE_RANDOM_LENGTH;
+	stage_check(name, length - STAGE_CHECK_LENGTH, check);
+	return memcmp(name + length - STAGE_CHECK_LENGTH, check, STAGE_CHECK_LENGTH) == 0;
 }
 
 /* Returns 0, 1 if the lock is somebody else's, or a negative errno. A file system without locks

@@ -45,7 +45,6 @@ copy_is_right() { # PREFIX... -- ARGUMENT...
 	copy_is_right -- --dirty-limit=1M
 	copy_is_right -- --dirty-limit=1M --workers=1
 	copy_is_right -- --dirty-limit=256K
-	copy_is_right -- --dirty-limit=1
 }
 
 @test "few descriptors give the same result" {

@@ -42,11 +42,16 @@ static void test_only_the_form_is_a_temporary(void **state)
 {
 	static const char *const others[] = {"", ".", "..", ".tt-abcdef", "f.tt-abcdef",
 		".f.tt-abcde", ".f.tt-abcdef~", ".f.tt-abc.ef", ".f.tu-abcdef", ".f.tt-abcdefg",
-		".f.XXXXXX"};
+		".f.XXXXXX", ".notes.tt-backup", ".f.tt-aZ09xY"};
+	char temp[TT_STAGE_NAME_SIZE];
 
 	(void)state;
-	assert_true(tt_stage_is_temporary(".f.tt-aZ09xY"));
-	assert_true(tt_stage_is_temporary("..tt-.tt-abcdef"));
+	tt_stage_name("f", temp);
+	assert_true(tt_stage_is_temporary(temp));
+	temp[1] = 'g'; /* another's */
+	assert_false(tt_stage_is_temporary(temp));
+	tt_stage_name(".tt-abcdef", temp);
+	assert_true(tt_stage_is_temporary(temp));
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		assert_false(tt_stage_is_temporary(others[i]));
 }
@@ -201,21 +206,28 @@ static void test_sweep_takes_the_dead_and_spares_the_living(void **state)
 
 static void test_sweep_removes_only_temporaries_that_are_no_directories(void **state)
 {
+	char directory[TT_STAGE_NAME_SIZE], link[TT_STAGE_NAME_SIZE], fifo[TT_STAGE_NAME_SIZE];
 	struct scratch scratch;
 
 	(void)state;
 	scratch_open(&scratch);
 	scratch_write(&scratch, "precious", "x");
-	assert_int_equal(mkdirat(scratch.fd, ".d.tt-aaaaaa", 0755), 0);
-	assert_int_equal(symlinkat("precious", scratch.fd, ".l.tt-aaaaaa"), 0);
-	assert_int_equal(mkfifoat(scratch.fd, ".p.tt-aaaaaa", 0600), 0);
+	scratch_write(&scratch, ".notes.tt-backup", "x");
+	tt_stage_name("d", directory);
+	tt_stage_name("l", link);
+	tt_stage_name("p", fifo);
+	assert_int_equal(mkdirat(scratch.fd, directory, 0755), 0);
+	assert_int_equal(symlinkat("precious", scratch.fd, link), 0);
+	assert_int_equal(mkfifoat(scratch.fd, fifo, 0600), 0);
 	assert_int_equal(tt_stage_sweep(scratch.fd, "precious"), 1);
-	assert_int_equal(tt_stage_sweep(scratch.fd, ".d.tt-aaaaaa"), 1);
-	assert_int_equal(tt_stage_sweep(scratch.fd, ".l.tt-aaaaaa"), 0);
-	assert_int_equal(tt_stage_sweep(scratch.fd, ".p.tt-aaaaaa"), 0);
+	assert_int_equal(tt_stage_sweep(scratch.fd, ".notes.tt-backup"), 1);
+	assert_int_equal(tt_stage_sweep(scratch.fd, directory), 1);
+	assert_int_equal(tt_stage_sweep(scratch.fd, link), 0);
+	assert_int_equal(tt_stage_sweep(scratch.fd, fifo), 0);
 	assert_true(has(&scratch, "precious"));
-	assert_true(has(&scratch, ".d.tt-aaaaaa"));
-	assert_int_equal(scratch_count(&scratch), 2);
+	assert_true(has(&scratch, ".notes.tt-backup"));
+	assert_true(has(&scratch, directory));
+	assert_int_equal(scratch_count(&scratch), 3);
 	scratch_close(&scratch);
 }
 
