@@ -19,12 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-<<<<<<< HEAD
-#include "sys/facility.h"
-	== == == =
 #include "base/hash.h"
-	>>>>>>> 8c52d53(stage
-			: a name that only looks like a temporary is not one)
+#include "sys/facility.h"
 #include "tree/alias.h"
 #include "tree/stage.h"
 

@@ -235,7 +235,7 @@ static void without_a_terminal_progress_is_one_line_at_the_end(void **state)
 	assert_string_equal(out, "name\n3 files  1.00MB  1.00MB/s  0:00:01\n");
 }
 
-static void on_a_terminal_progress_is_redrawn_and_cleared(void **state)
+static void on_a_terminal_progress_is_redrawn_and_ends_in_totals(void **state)
 {
 	const struct tt_report_policy policy = {.verbose = 1};
 	const struct winsize narrow = {.ws_row = 24, .ws_col = 40};
@@ -262,9 +262,10 @@ static void on_a_terminal_progress_is_redrawn_and_cleared(void **state)
 		assert_true(n > 0);
 		text[used + (size_t)n] = '\0';
 	}
-	/* Drawn; cleared for the name and drawn again; cleared for good. The width leaves no room
-	 * for files. */
-	snprintf(wanted, sizeof(wanted), "%s\r\033[Kname\r\n%s\r\033[Kend\r\n", status, status);
+	/* Drawn; cleared for the name and drawn again; cleared for the totals. The width leaves no
+	 * room for files. */
+	snprintf(wanted, sizeof(wanted), "%s\r\033[Kname\r\n%s\r\033[K%s\r\nend\r\n", status,
+		status, "3 files  1.00MB  1.00MB/s  0:00:01");
 	assert_string_equal(text, wanted);
 	tt_report_deinit(&report);
 	close(slave);
@@ -302,7 +303,7 @@ int main(void)
 		cmocka_unit_test(sigusr1_prints_a_line_of_progress),
 		cmocka_unit_test(lines_do_not_wait_for_more),
 		cmocka_unit_test(without_a_terminal_progress_is_one_line_at_the_end),
-		cmocka_unit_test(on_a_terminal_progress_is_redrawn_and_cleared),
+		cmocka_unit_test(on_a_terminal_progress_is_redrawn_and_ends_in_totals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
