@@ -214,6 +214,7 @@ static bool deleter_is_forbidden(struct tt_engine *engine)
 static void deleter_await_listings(struct tt_engine *engine)
 {
 	pthread_mutex_lock(&engine->lock);
+	tt_engine_wake_workers(engine, 1);
 	while ((engine->heap_count > 0 || engine->listings > 0) && !engine->listing_rests
 		&& engine->entries_ahead < engine->most_entries_ahead
 		&& engine->dirs_ahead < engine->most_dirs_ahead && !atomic_load(&engine->stop))

@@ -44,12 +44,19 @@ static void lister_vanished(struct tt_engine *engine, struct tt_dir *dir, const 
 		tt_engine_vanished(engine, dir, name);
 }
 
+/* A name that has vanished is no reason not to delete; it must not hide another error. */
+static void lister_note(int *noted, int error)
+{
+	if (error < 0 && (*noted == 0 || *noted == -ENOENT || *noted == -ESTALE))
+		*noted = error;
+}
+
 static void lister_report(void *context, const char *name, int error)
 {
 	struct lister *lister = context;
 
 	pthread_mutex_lock(&lister->lock);
-	lister->error = error;
+	lister_note(&lister->error, error);
 	pthread_mutex_unlock(&lister->lock);
 	if (error == -ENOENT || error == -ESTALE)
 		lister_vanished(lister->engine, lister->dir, name);
@@ -67,7 +74,7 @@ static void lister_open_source(struct tt_engine *engine, struct tt_dir *dir)
 		dir->source_fds[i] = fd;
 		if (fd >= 0)
 			continue;
-		dir->list_error = fd;
+		lister_note(&dir->list_error, fd);
 		if (fd == -ENOENT || fd == -ESTALE)
 			lister_vanished(engine, dir, NULL);
 		else
@@ -128,8 +135,7 @@ static void lister_join(struct lister *lister, struct tt_arena *arena, int error
 {
 	pthread_mutex_lock(&lister->lock);
 	tt_arena_join(&lister->arena, arena);
-	if (error < 0)
-		lister->error = error;
+	lister_note(&lister->error, error);
 	pthread_mutex_unlock(&lister->lock);
 }
 
@@ -144,10 +150,23 @@ static void lister_stat_part(void *context, unsigned from, unsigned to)
 	lister_join(lister, &arena, 0);
 }
 
+/* Whether the entry is the same directory in another layer as the one before it. */
+static bool lister_is_layered(const struct tt_listing *listing, unsigned at)
+{
+	return at > 0 && at < listing->count
+	       && strcmp(listing->entries[at].name, listing->entries[at - 1].name) == 0;
+}
+
 static void lister_match_part(void *context, unsigned from, unsigned to)
 {
 	struct lister *lister = context;
 	struct tt_arena arena = {0};
+
+	/* They have one twin, which is written to: all of them are in the part of the first. */
+	while (from < to && lister_is_layered(&lister->dir->source, from))
+		from++;
+	while (from < to && lister_is_layered(&lister->dir->source, to))
+		to++;
 	int r = tt_listing_match(&lister->dir->source, &lister->dir->destination,
 		lister->dir->destination_fd, lister->options.read_links, from, to, &arena);
 
@@ -175,15 +194,14 @@ static void lister_read_source(struct lister *lister)
 			&dir->source, dir->source_fds[i], i, &lister->options);
 
 		if (r < 0) {
-			dir->list_error = r;
+			lister_note(&dir->list_error, r);
 			lister_fail(lister->engine, "reading directory", dir, NULL, r);
 		}
 		lister->layer = i;
 		tt_share_run(lister->engine, first, dir->source.count, lister_stat_part, lister);
 		tt_listing_compact(&dir->source, first);
 		tt_arena_join(&dir->source.arena, &lister->arena);
-		if (lister->error < 0)
-			dir->list_error = lister->error;
+		lister_note(&dir->list_error, lister->error);
 	}
 	tt_listing_sort(&dir->source);
 	lister_check_groups(lister->engine, dir);
@@ -197,7 +215,7 @@ static void lister_read_destination(struct lister *lister)
 	/* Without knowing what is there nothing is done there: it may be newer, or none of ours to
 	 * replace. */
 	if (r < 0) {
-		dir->list_error = r;
+		lister_note(&dir->list_error, r);
 		dir->failed = true;
 		lister_fail(lister->engine, "reading directory at the destination,", dir, NULL, r);
 		return;
@@ -298,7 +316,7 @@ static void lister_make_children(struct tt_engine *engine, struct tt_dir *dir)
 		first = end;
 	}
 	if (first < dir->source.count) {
-		dir->list_error = -ENOMEM;
+		lister_note(&dir->list_error, -ENOMEM);
 		lister_fail(engine, "reading directory", dir, NULL, -ENOMEM);
 	}
 }

@@ -135,3 +135,22 @@ setup_trees() {
 	run_one t "$TIPTOE" --delete ../s/ d
 	diff r.code t.code
 }
+
+# Listing ahead stops where descriptors or memory for it end, and must go on when there are some again: nobody else wakes those who list.
+@test "something to delete in each of thousands of directories, with many descriptors and with few" {
+	local phase files=(s/d{1..5000}/f)
+	mkdir -p s/d{1..5000}
+	touch "${files[@]}"
+	for phase in during before after; do
+		rm -rf t
+		cp -a s t
+		touch t/d{1..5000}/extra
+		(cd t && timeout 120 "$TIPTOE" -a "--delete-$phase" ../s/ ./)
+		"$TREECMP" --no-dir-times s t
+	done
+	rm -rf s/d{201..5000} t
+	cp -a s t
+	touch t/d{1..200}/extra
+	(cd t && timeout 60 prlimit --nofile=256:256 "$TIPTOE" -a --delete ../s/ ./)
+	"$TREECMP" --no-dir-times s t
+}

@@ -187,3 +187,24 @@ fill_disk() { # BYTES
 		[ -z "$(temporaries disk/sub)" ]
 	done
 }
+
+@test "an error among names that have vanished still prevents deletions, whichever comes first" {
+	local rules broken
+	for broken in f1 f6; do
+		rm -rf below dst
+		mkdir below dst
+		for i in 1 2 3 4 5 6; do echo x >below/f$i; done
+		cp -a below/. dst/
+		echo x >dst/extra
+		make_faultfs src below
+		rules=("lookup EIO * $broken")
+		for i in 1 2 3 4 5 6; do [[ f$i == "$broken" ]] || rules+=("lookup ENOENT * f$i"); done
+		set_faults src "${rules[@]}"
+		run "$TIPTOE" -a --delete src/ dst
+		umount src
+		expect "exit code" "$status" == 23
+		[[ $output == *"reading attributes of $broken: Input/output error"* ]]
+		[[ $output == *"skipping file deletion"* ]]
+		[ "$(ls dst | wc -l)" -eq 7 ]
+	done
+}
