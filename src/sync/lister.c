@@ -175,7 +175,7 @@ static void lister_match_part(void *context, unsigned from, unsigned to)
 
 static void lister_tell_unknown(struct tt_engine *engine, struct tt_dir *dir, int error)
 {
-	dir->list_error = error;
+	lister_note(&dir->list_error, error);
 	for (unsigned i = 0; i < dir->source.count; i++)
 		if (dir->source.entries[i].flags & TT_ENTRY_UNKNOWN_TWIN)
 			lister_fail(engine, "reading attributes, at the destination, of", dir,
