@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/optiontable.h"
+#include "sys/fd.h"
 #include "tree/filter.h"
 
 #define OPTIONS_WORKERS_MAX 256
@@ -24,6 +25,7 @@ int tt_options_init(struct tt_options *options)
 	*options = (struct tt_options){.human_readable = 1};
 	options->engine.plan.is_super = geteuid() == 0;
 	options->engine.meta.is_super = geteuid() == 0;
+	options->engine.overrides_modes = tt_fd_overrides_modes();
 	return tt_filter_new(&options->filter);
 }
 

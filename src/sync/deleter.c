@@ -119,7 +119,7 @@ static void deleter_open_mode(const struct tt_engine *engine, int fd)
 {
 	struct stat st;
 
-	if (!engine->policy.dry_run && !engine->policy.plan.is_super && fstat(fd, &st) == 0
+	if (!engine->policy.dry_run && !engine->policy.overrides_modes && fstat(fd, &st) == 0
 		&& (st.st_mode & 0700) != 0700)
 		(void)fchmod(fd, (st.st_mode & 07777) | 0700);
 }

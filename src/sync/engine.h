@@ -58,6 +58,7 @@ struct tt_engine_policy {
 			      and count its resident pages */
 	unsigned workers;  /* 0: chosen by the engine */
 	bool no_ring;      /* TIPTOE_RING=off */
+	bool overrides_modes;  /* permission bits do not hold this process up (tt_fd) */
 	bool report_unchanged; /* tell entries that are as they should be, too (-ii, -vv) */
 };
 

@@ -60,7 +60,7 @@ static void planner_open_mode(struct tt_engine *engine, struct tt_dir *dir, uint
 
 	if (engine->policy.dry_run || dir->destination_fd < 0)
 		return;
-	if (!engine->policy.plan.is_super)
+	if (!engine->policy.overrides_modes)
 		mode |= 0700;
 	if (engine->policy.plan.perms)
 		mode = (mode & ~(uint32_t)S_ISGID) | (dir->entry.mode & S_ISGID);

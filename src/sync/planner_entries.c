@@ -284,12 +284,12 @@ static bool entries_make_way(struct planner_entries *entries, struct tt_task *ta
 	       == 0;
 }
 
-/* A file that cannot be read is not told of as one that is copied. Root reads everything; for
- * others the mode says it at once where reading is allowed. */
+/* A file that cannot be read is not told of as one that is copied. Root mostly reads everything;
+ * for others the mode says it at once where reading is allowed. */
 static bool entries_can_read(struct tt_engine *engine, const struct tt_dir *dir,
 	const struct tt_entry *wanted, const struct tt_plan_action *action)
 {
-	if (action->kind != TT_PLAN_COPY || engine->policy.dry_run || engine->policy.plan.is_super
+	if (action->kind != TT_PLAN_COPY || engine->policy.dry_run || engine->policy.overrides_modes
 		|| (wanted->mode & 0444) == 0444)
 		return true;
 	if (faccessat(dir->source_fds[wanted->layer], wanted->name, R_OK,

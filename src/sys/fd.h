@@ -80,6 +80,10 @@ int tt_fd_mount_id(int fd, uint64_t *ret_id);
  * the C library's way over /proc/self/fd). Returns 0 or a negative errno. Any thread. */
 int tt_fd_chmod_at(int dir_fd, const char *name, mode_t mode);
 
+/* Whether permission bits are nothing to this process: CAP_DAC_OVERRIDE, in a user namespace that
+ * maps everybody. A root without it, or of a namespace of few users, has to look like others. */
+bool tt_fd_overrides_modes(void);
+
 /* Raises the soft limit of open descriptors to the hard one. Returns the limit now in force. */
 unsigned tt_fd_raise_limit(void);
 

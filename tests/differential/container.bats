@@ -50,9 +50,11 @@ compare_what_cannot_be() { # KIND
 	touch -d @1600000000 s/dev s/theirs/*
 	chown 7:7 s/theirs/*
 	enter "$1"
-	run_one r rsync -aH ../s/ d/
-	run_one t "$TIPTOE" -aH ../s/ d/
+	run_one r rsync -aHi ../s/ d/
+	run_one t "$TIPTOE" -aHi ../s/ d/
 	cat t.err
+	grep theirs/a t.out
+	[ -z "$(grep secret t.out)" ]
 	diff r.code t.code
 	code_is 23
 	grep -x "tiptoe: opening theirs/secret: Permission denied" t.err
@@ -102,4 +104,19 @@ compare_what_cannot_be() { # KIND
 	grep -x "tiptoe: setting owner of theirs/a: Invalid argument" t.err
 	grep -x "tiptoe: making node dev: Operation not permitted" t.err
 	[ "$(wc -l <t.err)" -eq 4 ]
+}
+
+@test "a root without capabilities opens his own directories for himself, as other users do" {
+	make_kinds 1000 mapped_root
+	enter powerless_root
+	run_one t "$TIPTOE" -aHi ../s/ d/
+	code_is 0
+	chmod 755 s/dir/sub
+	echo more >s/dir/sub/new
+	rm s/dir/sub/deep
+	chmod 555 s/dir/sub
+	chown 1000:1000 s/dir/sub/new
+	run_one t "$TIPTOE" -aHi --delete ../s/ d/
+	code_is 0
+	"$TREECMP" s t/d
 }
