@@ -208,3 +208,41 @@ fill_disk() { # BYTES
 		[ "$(ls dst | wc -l)" -eq 7 ]
 	done
 }
+
+@test "an xfs project quota that is used up in the middle: exit 11, old versions stay" {
+	mkdir src
+	make_file src/victim 60M
+	make_disk "$PWD/disk" 320M xfs
+	device=$(disk_device "$PWD/disk")
+	umount disk
+	mount -o prjquota "$device" disk || skip "this kernel has no quotas on xfs"
+	mkdir disk/sub
+	echo old >disk/sub/victim
+	xfs_quota -x -c "project -s -p $PWD/disk/sub 42" -c "limit -p bhard=20m 42" disk
+	for ring in on off; do
+		TIPTOE_RING=$ring tiptoe 11 -a --delete-after src/ disk/sub
+		# A project's limit is its disk's size: xfs says ENOSPC of it, others EDQUOT.
+		[[ $output == *"writing victim: Disk quota exceeded"* || $output == *"writing victim: No space left on device"* ]]
+		[ "$(cat disk/sub/victim)" = old ]
+		[ -z "$(temporaries disk/sub)" ]
+	done
+}
+
+@test "a tmpfs that is full in the middle: exit 11, old versions stay" {
+	make_small_files src 500 5000
+	make_file src/victim 20M
+	mkdir -p disk old
+	mount -t tmpfs -o size=16M tmpfs disk
+	echo old >old/victim
+	cp -a old disk/dst
+	touch disk/dst/extraneous
+	for ring in on off; do
+		TIPTOE_RING=$ring tiptoe 11 -a --delete-after src/ disk/dst
+		[[ $output == *"No space left on device"* ]]
+		[ -e disk/dst/extraneous ]
+		[ -z "$(temporaries disk/dst)" ]
+		cmp disk/dst/victim old/victim
+	done
+	rm disk/dst/extraneous
+	whole_versions disk/dst
+}

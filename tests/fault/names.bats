@@ -79,6 +79,18 @@ check_collisions() {
 	done
 }
 
+@test "ext4 where case does not count: the second of two names is told" {
+	make_collisions
+	mkdir below
+	truncate -s 32M disk.img
+	mkfs.ext4 -q -F -O casefold disk.img
+	mount -o loop disk.img below || skip "this kernel has no case-insensitive ext4"
+	mkdir below/dst
+	chattr +F below/dst
+	LC_ALL=C.UTF-8 tiptoe 23 -aH --workers=1 src/ below/dst
+	check_collisions
+}
+
 @test "where case counts, names that differ in it are two" {
 	make_collisions
 	for options in "" no-rename2; do

@@ -192,11 +192,17 @@ copy_whole() { # SOURCE
 		run "$TIPTOE" -aHi odd/ mnt/dst
 		check_run 0
 		[ -z "$output" ] || { echo "$options: $output"; false; }
+		mkdir -p mnt/dst/extra/dir
+		touch mnt/dst/extra/file mnt/dst/extra-file
+		tiptoe 0 -aH --delete odd/ mnt/dst
+		treecmp odd below/dst
 		rm -rf copy
+		tiptoe 0 -aH --exclude=deep/ --exclude=big mnt/dst/ copy
+		[ ! -e copy/deep ] && [ ! -e copy/big ]
 		tiptoe 0 -aH mnt/dst/ copy
 		# Nobody says where the holes are.
 		[[ $options == *no-seek* ]] && sparse=--no-sparse || sparse=
-		treecmp $sparse odd copy
+		treecmp $sparse --no-dir-times odd copy
 		umount mnt
 		rm -rf below
 	done
