@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sys/facility.h"
+
 #define CLONE_PIECE_BYTES (UINT64_C(1) << 30)
 
 enum {
@@ -51,7 +53,12 @@ static int clone_call(const struct tt_clone_request *request, uint64_t offset, u
 		.dest_offset = offset,
 	};
 
-	return ioctl(request->to_fd, FICLONERANGE, &range) < 0 ? -errno : 0;
+	int r = ioctl(request->to_fd, FICLONERANGE, &range) < 0 ? -errno : 0;
+
+	/* Never the file system's own answer; EPERM is, about a file that nothing may change. */
+	if (r == -ENOSYS)
+		tt_facility_refuse(TT_FACILITY_FICLONERANGE, r);
+	return r;
 }
 
 /* Remembers what the kernel said. Where something has been cloned, all but EXDEV is about the one
@@ -61,7 +68,8 @@ static void clone_learn(const struct tt_clone_request *request, int error)
 {
 	struct tt_clone_memory *memory = request->memory;
 	bool has_cloned = atomic_load_explicit(&memory->has_cloned, memory_order_relaxed);
-	bool refused = error == -EOPNOTSUPP || error == -ENOTTY || error == -ENOSYS;
+	bool refused =
+		error == -EOPNOTSUPP || error == -ENOTTY || tt_facility_may_be_refusal(error);
 
 	if (error == 0 && !has_cloned)
 		atomic_store_explicit(&memory->has_cloned, true, memory_order_relaxed);

@@ -109,12 +109,10 @@ static int copy_leave_hole(const struct tt_copy_request *request, uint64_t offse
 	/* Only whole blocks are given back; behind the end nothing is lost. */
 	if (offset + bytes == request->size_bytes)
 		bytes += COPY_LARGEST_BLOCK_BYTES;
-	if (fallocate(request->writer->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-		    (off_t)offset, (off_t)bytes)
-			== 0
-		|| errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL)
-		return 0;
-	return -errno;
+	int r = tt_fd_allocate(
+		request->writer->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
+
+	return r == -EOPNOTSUPP || r == -EINVAL ? 0 : r;
 }
 
 /* Writes the runs of blocks that are not zero. */
@@ -255,17 +253,12 @@ static int copy_data(struct tt_copy_worker *worker, const struct tt_copy_request
  * (its guess of what will follow would fill holes, fs/xfs/xfs_iomap.c). */
 static int copy_prepare(const struct tt_copy_request *request, struct tt_copy_result *result)
 {
-	int fd = request->writer->fd, r;
+	int fd = request->writer->fd;
 
 	result->failed = TT_COPY_WRITING;
-	if (request->preallocate && request->size_bytes > request->start_bytes) {
-		do {
-			r = fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)request->size_bytes) < 0
-				    ? -errno
-				    : 0;
-		} while (r == -EINTR);
-		result->preallocate_error = r;
-	}
+	if (request->preallocate && request->size_bytes > request->start_bytes)
+		result->preallocate_error =
+			tt_fd_allocate(fd, FALLOC_FL_KEEP_SIZE, 0, request->size_bytes);
 	if ((request->holes || request->sparse || request->writer->is_direct) && !request->in_place
 		&& ftruncate(fd, (off_t)request->size_bytes) < 0)
 		return -errno;

@@ -9,23 +9,13 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "sys/fd.h"
 #include "sys/fiemap.h"
 
 static bool unwritten_cannot(int error)
 {
 	return error == -EOPNOTSUPP || error == -ENOTTY || error == -ENOSYS || error == -EINVAL
 	       || error == -EPERM;
-}
-
-static int unwritten_allocate(int fd, uint64_t offset, uint64_t bytes)
-{
-	int r;
-
-	do {
-		r = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) < 0 ? -errno
-											: 0;
-	} while (r == -EINTR);
-	return r;
 }
 
 /* More blocks than the length needs: some lie behind the end, or hold the map of a fragmented file.
@@ -54,7 +44,7 @@ int tt_unwritten_copy(int from_fd, int to_fd, const struct stat *before, bool ho
 				return 0;
 			bytes = size - offset;
 		}
-		r = unwritten_allocate(to_fd, offset, bytes);
+		r = tt_fd_allocate(to_fd, FALLOC_FL_KEEP_SIZE, offset, bytes);
 		if (r < 0)
 			return unwritten_cannot(r) ? 0 : r;
 	}

@@ -34,6 +34,7 @@ static const struct {
 		false},
 	[TT_FACILITY_FALLOCATE] = {"fallocate",
 		"nothing is preallocated, and where a hole is to be a file is written anew", false},
+	[TT_FACILITY_FICLONERANGE] = {"FICLONERANGE", "content is copied, not shared", false},
 };
 
 static _Atomic int facility_refusals[TT_FACILITY_COUNT]; /* facts about the kernel, no state */

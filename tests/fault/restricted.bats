@@ -37,6 +37,7 @@ setup() {
 
 teardown() {
 	cd / || return 1
+	remove_disks "$BATS_TEST_TMPDIR"
 	rm -rf "${DISK:?}"/{dst,old,many,large,log,watch}
 }
 
@@ -251,6 +252,31 @@ alone='cachestat mincore sync_file_range rwf_flags tmpfile openat2'
 		grep -E "= -1 $error " log | sed -E 's/^[0-9]+ +([a-z0-9_]+)\(.*/\1/' | sort | uniq -c | tee counts
 		[ -s counts ]
 		[ -z "$(awk '$1 > 34' counts)" ]
+	done
+}
+
+# btrfs shares blocks where it may.
+@test "where files may not be clones they are copied, and space is not preallocated" {
+	make_disk "$BATS_TEST_TMPDIR/btrfs" 512M btrfs
+	cd "$BATS_TEST_TMPDIR/btrfs"
+	mkdir src
+	make_small_files src/small 500
+	make_file src/big 9M
+	cachemap evict src
+	"$TIPTOE" -aH --stats src/ cloned >said
+	grep 'clones (FICLONERANGE)' said
+	for error in ENOSYS EPERM; do
+		ASAN_OPTIONS=detect_leaks=0 strace -f -qq -Z -o log -e trace=ioctl denycalls --error $error ioctls "$TIPTOE" -aH src/ copy-$error
+		treecmp --no-sparse src copy-$error
+		grep -c 'FICLONERANGE' log
+		expect "calls that failed" "$(grep -c FICLONERANGE log)" "<=" 34
+		run denycalls --error $error ioctls "$TIPTOE" -aH --reflink=always src/ always-$error
+		check_run 23
+		[[ $output == *"big: "* ]]
+		[ ! -e always-$error/big ]
+		rsync -a --exclude=small src/ s-$error
+		denycalls --error $error fallocate "$TIPTOE" -aS --preallocate --exclude=small src/ full-$error 2>errors
+		treecmp --no-sparse s-$error full-$error
 	done
 }
 
