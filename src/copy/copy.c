@@ -318,7 +318,6 @@ static int copy_share(struct tt_copy_worker *worker, const struct tt_copy_reques
 	if (r <= 0)
 		return r;
 	result->size_bytes = *ret_start = result->cloned_bytes;
-	tt_writer_skip(request->writer, result->cloned_bytes);
 	return !request->in_place || result->cloned_bytes == request->size_bytes;
 }
 
@@ -375,6 +374,8 @@ int tt_copy_content(struct tt_copy_worker *worker, const struct tt_copy_request 
 	}
 	if (r < 0)
 		return r;
+	if (rest.start_bytes > request->start_bytes) /* by clone or by the server */
+		tt_writer_skip(request->writer, rest.start_bytes);
 	if (r > 0) {
 		tt_neutral_reader_untouched(request->reader);
 		tt_writer_untouched(request->writer);
