@@ -60,6 +60,8 @@ static void neutral_mend(int fd, uint64_t at, uint64_t end, const struct tt_neut
 	uint64_t bits[TT_NEUTRAL_SEGMENT_WORDS];
 	char buffer[65536];
 
+	if (end > old->pages)
+		end = old->pages;
 	posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
 	for (; at < end; at += most) {
 		uint64_t count = end - at < most ? end - at : most;
