@@ -340,3 +340,9 @@ source_fails_as() { # EXIT-CODE MESSAGE NAMES RULE...
 		treecmp src dst
 	done
 }
+
+@test "random faults on both sides: whole versions, no temporary, an honest exit code" {
+	mkdir random
+	cd random
+	python3 "$BATS_TEST_DIRNAME/random_faults.py" 1 12
+}
