@@ -15,6 +15,7 @@
 
 #define WRITER_WHOLE_BYTES (UINT64_C(1) << 20)
 #define WRITER_MOST_BYTES  (UINT64_C(4) << 20)
+#define WRITER_BLOCK_BYTES UINT64_C(65536) /* the largest */
 
 bool tt_writer_is_whole(const struct tt_pacer *pacer, uint64_t size_bytes)
 {
@@ -118,17 +119,31 @@ void tt_writer_in_place(struct tt_writer *writer, uint64_t start_bytes, uint64_t
 	writer->clear_bytes = old_bytes;
 }
 
-int tt_writer_clear(struct tt_writer *writer, uint64_t end_bytes)
+/* Pages of the range leave the cache with their content; the partial ones at its ends are zeroed
+ * there. */
+static int writer_punch(struct tt_writer *writer, uint64_t from, uint64_t to)
 {
-	uint64_t from = writer->written_bytes;
-	uint64_t to = end_bytes < writer->clear_bytes ? end_bytes : writer->clear_bytes;
-
-	/* Pages of the range leave the cache with their content; the partial ones at its ends are
-	 * zeroed there. */
 	if (from < to && writer->error == 0)
 		writer->error = tt_fd_allocate(
 			writer->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, to - from);
 	return writer->error;
+}
+
+int tt_writer_clear(struct tt_writer *writer, uint64_t end_bytes)
+{
+	return writer_punch(writer, writer->written_bytes,
+		end_bytes < writer->clear_bytes ? end_bytes : writer->clear_bytes);
+}
+
+int tt_writer_clear_rest(struct tt_writer *writer, uint64_t size_bytes)
+{
+	uint64_t from = writer->written_bytes;
+	bool is_clear = from >= size_bytes || from >= writer->clear_bytes;
+
+	/* A part of a block is not given back, unless the range goes on behind the end. */
+	return is_clear ? writer->error
+			: writer_punch(writer, from,
+				(size_bytes / WRITER_BLOCK_BYTES + 1) * WRITER_BLOCK_BYTES);
 }
 
 bool tt_writer_try_charge(struct tt_writer *writer, uint64_t bytes)

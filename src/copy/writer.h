@@ -74,6 +74,10 @@ void tt_writer_skip(struct tt_writer *writer, uint64_t end_bytes);
  * hole. Returns 0 or the first error of all clearing. */
 int tt_writer_clear(struct tt_writer *writer, uint64_t end_bytes);
 
+/* The same to the end of the file, whose length is `size_bytes` by now: the block that it ends in
+ * goes as well. */
+int tt_writer_clear_rest(struct tt_writer *writer, uint64_t size_bytes);
+
 /* Whether a charge for `bytes` more (at most 4 MiB, at most an eighth of the budget) is there
  * without sleeping; it is taken then. */
 bool tt_writer_try_charge(struct tt_writer *writer, uint64_t bytes);

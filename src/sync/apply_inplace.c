@@ -271,11 +271,16 @@ static int inplace_prepare_holes(struct tt_inplace *inplace, int fd)
 	return 0;
 }
 
-/* See above. Where it cannot be longer, only the time tells. */
-static void inplace_make_unlike(const struct tt_inplace *inplace, int fd, uint64_t size_bytes)
+/* See above. Where it cannot be longer, only the time tells. One with holes has its length first:
+ * xfs allocates ahead of writes that make a file longer, into the holes (fs/xfs/xfs_iomap.c). */
+static void inplace_make_unlike(
+	const struct tt_inplace *inplace, const struct tt_copy_request *request, int fd)
 {
-	if (inplace->start_bytes == 0 && inplace->old_bytes == size_bytes && size_bytes > 0)
-		(void)!ftruncate(fd, (off_t)size_bytes + 1);
+	uint64_t size = request->size_bytes;
+	bool grows = inplace->old_bytes < size && (request->holes || request->sparse);
+
+	if (inplace->start_bytes == 0 && size > 0 && (inplace->old_bytes == size || grows))
+		(void)!ftruncate(fd, (off_t)size + 1);
 }
 
 /* What is missing, and then what the new content does not cover goes. */
@@ -293,7 +298,7 @@ static int inplace_write(struct tt_worker *worker, struct tt_inplace *inplace,
 	if (r < 0 || inplace->is_source)
 		return r;
 	result->failed = TT_COPY_WRITING;
-	r = tt_writer_clear(request->writer, result->size_bytes);
+	r = tt_writer_clear_rest(request->writer, result->size_bytes);
 	if (r < 0)
 		return r;
 	if (fstat(fd, &st) < 0)
@@ -337,7 +342,7 @@ int tt_inplace_copy(struct tt_worker *worker, struct tt_arrival *arrival, struct
 			&arrival->paced, &worker->hooks,
 			arrival->paced.started ? TT_FD_DONTCACHE : 0);
 		tt_writer_in_place(&writer, start, inplace->old_bytes);
-		inplace_make_unlike(inplace, fd, request->size_bytes);
+		inplace_make_unlike(inplace, request, fd);
 		r = inplace_write(worker, inplace, request, ret_result);
 		tt_writer_end(&writer);
 	}

@@ -30,7 +30,7 @@ teardown() {
 	remove_disks "$BATS_TEST_TMPDIR"
 }
 
-on_all() { # FUNCTION
+on_all() { # FUNCTION [ARGUMENT...]
 	local fs
 	for fs in ext4 xfs btrfs; do
 		cd "$BATS_FILE_TMPDIR/$fs" || return 1
@@ -119,6 +119,24 @@ every_kind() {
 
 @test "the copy takes the blocks of the source, for every kind of hole and unwritten space" {
 	on_all every_kind
+}
+
+in_place() {
+	make_holes src
+	sync -f src
+	mkdir dst
+	for file in src/*; do
+		put "dst/${file##*/}" 0 5000000
+	done
+	sync -f dst
+	tiptoe 0 -a --inplace "$1" src/ dst
+	same_blocks src dst
+	rm -r src dst
+}
+
+@test "the same in place of old content" {
+	on_all in_place --reflink=never
+	on_all in_place --reflink=auto
 }
 
 between() { # FROM TO

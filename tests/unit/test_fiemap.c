@@ -85,6 +85,16 @@ static void test_between_data_and_behind_the_end(void **state)
 	expect(parts, 3);
 }
 
+/* More than ext4 puts into one unwritten extent (32767 blocks). */
+static void test_neighbours_are_one_run(void **state)
+{
+	const struct part parts[] = {{0, 300 * SAMPLE_MIB}};
+
+	(void)state;
+	allocate(0, 300 * SAMPLE_MIB);
+	expect(parts, 1);
+}
+
 static void test_more_than_one_fetch(void **state)
 {
 	struct part parts[200];
@@ -119,6 +129,7 @@ int main(void)
 		TEST(test_an_empty_file_has_none),
 		TEST(test_data_and_holes_are_none),
 		TEST(test_between_data_and_behind_the_end),
+		TEST(test_neighbours_are_one_run),
 		TEST(test_more_than_one_fetch),
 		TEST(test_a_file_system_that_cannot_tell),
 	};

@@ -257,6 +257,9 @@ static void test_others_are_not_asked(void **state)
 	check_copy(SAMPLE_MIB, 0);
 	server.is_nfs = true;
 	memset(&memory, 0, sizeof memory);
+	c.reflink = TT_CLONE_NEVER;
+	check_copy(SAMPLE_MIB, 0);
+	c.reflink = TT_CLONE_AUTO;
 	assert_int_equal(fstat(other, &st), 0);
 	assert_false(tt_offload_may(other, to, st.st_dev, &memory)); /* another mount */
 	check_copy(0, 0);
