@@ -5,7 +5,9 @@
  * anonymous number (btrfs, overlay, tmpfs, NFS) is looked up in the mount table by the mount's
  * identity; what it was mounted from may be a block device.
  *
- * A mapping over several disks is a disk of its own, and so is a loop device.
+ * A mapping over several disks is a disk of its own. So is a loop device: it has a queue, a
+ * writeback and perhaps a limit of its own, and what it hands on to the disk of its image has been
+ * written by then. What is written into an overlay goes to its upper directory.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -26,6 +28,7 @@
 enum {
 	DEVICE_READ_AHEAD_BYTES = 128 << 10, /* VM_READAHEAD_PAGES, include/linux/mm.h */
 	DEVICE_SLAVES_DEPTH = 8,
+	DEVICE_OVERLAYS_DEPTH = 4,
 };
 
 struct device_known {
@@ -240,8 +243,49 @@ static struct libmnt_fs *device_mount_of(struct tt_device_table *table, int fd)
 	return device_find_mount(table, id);
 }
 
+/* The upper directory as it stands in the mount options: commas and backslashes have a backslash
+ * before them. It may not be visible from here. */
+static int device_open_upper(struct libmnt_fs *fs)
+{
+	char path[PATH_MAX], *value;
+	size_t size, length = 0;
+
+	if (mnt_fs_get_option(fs, "upperdir", &value, &size) != 0 || !value || size >= sizeof(path))
+		return -1;
+	for (size_t i = 0; i < size; i++) {
+		if (value[i] == '\\' && i + 1 < size)
+			i++;
+		path[length++] = value[i];
+	}
+	path[length] = '\0';
+	return path[0] == '/' ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+}
+
 static void device_describe(
-	struct tt_device_table *table, int fd, dev_t st_dev, struct tt_device *device)
+	struct tt_device_table *table, int fd, dev_t st_dev, int depth, struct tt_device *device);
+
+/* An overlay has no disk and no read-ahead but those of what is below. */
+static void device_set_upper(
+	struct tt_device_table *table, struct libmnt_fs *fs, int depth, struct tt_device *device)
+{
+	int fd = device_open_upper(fs); /* before the mount table may be read again */
+	struct tt_device upper;
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	if (fstat(fd, &st) == 0) {
+		device_describe(table, fd, st.st_dev, depth + 1, &upper);
+		device->disk = upper.disk;
+		device->has_disk = upper.has_disk;
+		device->read_ahead_bytes = upper.read_ahead_bytes;
+		memcpy(device->disk_name, upper.disk_name, sizeof(device->disk_name));
+	}
+	(void)close(fd);
+}
+
+static void device_describe(
+	struct tt_device_table *table, int fd, dev_t st_dev, int depth, struct tt_device *device)
 {
 	struct libmnt_fs *fs = device_mount_of(table, fd);
 	const char *text = fs ? mnt_fs_get_fstype(fs) : NULL;
@@ -260,6 +304,11 @@ static void device_describe(
 		return;
 	if (!fs)
 		return;
+	if (strcmp(device->fs_type, "overlay") == 0) {
+		if (depth < DEVICE_OVERLAYS_DEPTH)
+			device_set_upper(table, fs, depth, device);
+		return;
+	}
 	/* Only paths in /dev: the source of a network file system is a name, and looking at it
 	 * could hang. */
 	text = mnt_fs_get_srcpath(fs);
@@ -298,7 +347,7 @@ int tt_device_get(struct tt_device_table *table, int fd, struct tt_device *ret_d
 			goto out;
 		}
 	}
-	device_describe(table, fd, st.st_dev, ret_device);
+	device_describe(table, fd, st.st_dev, 0, ret_device);
 	known = device_remember(table);
 	/* Without memory it is found out again the next time. */
 	if (known)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which disk a directory is on. st_dev does not say: partitions of one disk have different ones,
- * btrfs gives every subvolume an anonymous one. The mount table (libmount) and /sys/dev/block do.
+ * btrfs gives every subvolume an anonymous one, overlayfs hides the disk of its upper directory.
+ * The mount table (libmount) and /sys/dev/block do.
  */
 #pragma once
 
