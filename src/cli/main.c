@@ -14,6 +14,8 @@
  *	sys/ring.c		io_uring, named like system calls
  *	sys/ring_twin.c		the same with threads instead
  *	sys/probe.c		what the kernel really does
+ *	sys/granularity.c	how finely times are kept
+ *	sys/temporary.c		a file for an experiment
  *	sys/residency.c		which pages are in memory
  *	sys/device.c		the disk under a file
  *	sys/direct.c		O_DIRECT and its alignment
@@ -53,6 +55,9 @@
  *	sync/plan.c		what to do about one
  *	sync/reason.c		why it failed, in words
  *	sync/engine.c		one run from end to end
+ *	sync/crew.c		the workers, who does what
+ *	sync/lane.c		one disk's jobs and batches
+ *	sync/branch.c		planning several disks at once
  *	sync/apply.c		does what plan has decided
  *	sync/apply_file.c	the same for regular files
  *	sync/apply_inplace.c	files written under their own names

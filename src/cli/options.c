@@ -296,10 +296,11 @@ static enum tt_exit options_finish(struct tt_options *options, char *message)
 
 	engine->meta.perms = engine->plan.perms;
 	engine->meta.times = engine->plan.times;
-	engine->meta.exact_times = engine->plan.checksum;
+	engine->meta.exact_times = true;
 	engine->meta.owner = engine->plan.owner;
 	engine->meta.group = engine->plan.group;
 	engine->one_file_system = options->one_file_system > 0;
+	engine->silent = options->verbose == 0 && options->itemize == 0;
 	engine->report_unchanged = options->verbose > 1 || options->itemize > 1;
 	if (!tt_filter_is_empty(options->filter))
 		engine->filter = options->filter;

@@ -3,12 +3,14 @@
  * The rules of rsync 3.5, found by running it (tests/tools/plan_cases.py): first what the options
  * leave out, then whether the content stands, then which attributes differ.
  *
- * Times are compared in whole seconds, as rsync does without --modify-window=-1: a file system with
- * coarser times would otherwise be copied again in every run.
+ * Times are compared as finely as the destination keeps them: as rsync does with --modify-window=-1
+ * on most file systems, and with odd seconds cut off on FAT. rsync's own default of whole seconds
+ * misses a change within one, and copies files with odd seconds to FAT in every run.
  */
 #include <sys/stat.h>
 
 #include "sync/plan.h"
+#include "sys/granularity.h"
 #include "tree/entry.h"
 
 enum {
@@ -79,13 +81,21 @@ static bool plan_leaves_out(const struct tt_plan_policy *policy, const struct tt
 	return true;
 }
 
+/* Below 0 if `a` is older, after both have been cut to what the destination can hold. */
+static int plan_compare_times(
+	const struct tt_plan_policy *policy, const struct tt_entry *a, const struct tt_entry *b)
+{
+	return tt_granularity_compare(
+		policy->granularity_ns, a->mtime_sec, a->mtime_nsec, b->mtime_sec, b->mtime_nsec);
+}
+
 /* The differences that -p, -o, -g and -t would mend. */
 static uint32_t plan_attributes(const struct tt_plan_policy *policy, const struct tt_entry *wanted,
 	const struct tt_entry *existing)
 {
 	uint32_t item = 0;
 
-	if (policy->times && wanted->mtime_sec != existing->mtime_sec)
+	if (policy->times && plan_compare_times(policy, wanted, existing) != 0)
 		item |= TT_ITEM_TIME;
 	/* Linux has no modes of symbolic links. */
 	if (policy->perms && !S_ISLNK(wanted->mode)
@@ -110,7 +120,7 @@ static bool plan_same_content(const struct tt_plan_policy *policy, const struct 
 		return true;
 	if (policy->ignore_times)
 		return false;
-	return wanted->mtime_sec == existing->mtime_sec;
+	return plan_compare_times(policy, wanted, existing) == 0;
 }
 
 static void plan_regular(const struct tt_plan_policy *policy, const struct tt_entry *wanted,
@@ -119,7 +129,8 @@ static void plan_regular(const struct tt_plan_policy *policy, const struct tt_en
 	if (plan_same_content(policy, wanted, existing)) {
 		/* Content that was compared brings the time in full, for which rsync has no letter.
 		 */
-		if (policy->checksum && policy->times && action->kind == TT_PLAN_KEEP
+		if (policy->checksum && policy->times && policy->granularity_ns == 0
+			&& action->kind == TT_PLAN_KEEP
 			&& wanted->mtime_nsec != existing->mtime_nsec)
 			action->kind = TT_PLAN_ATTRIBUTES;
 		return;
@@ -199,7 +210,7 @@ void tt_plan_entry(const struct tt_plan_policy *policy, const struct tt_entry *w
 	if (plan_leaves_out(policy, wanted, &action.kind))
 		goto out;
 	if (policy->update && same_type && S_ISREG(wanted->mode)
-		&& existing->mtime_sec > wanted->mtime_sec)
+		&& plan_compare_times(policy, existing, wanted) > 0)
 		goto out;
 	action.make_way = existing && !same_type;
 	if (same_type || (existing && plan_is_related(wanted, existing)))

@@ -11,23 +11,24 @@
 struct tt_entry;
 
 struct tt_plan_policy {
-	bool recursive;       /* -r */
-	bool links;           /* -l: copy symbolic links as links */
-	bool perms;           /* -p */
-	bool times;           /* -t */
-	bool owner;           /* -o */
-	bool group;           /* -g */
-	bool devices;         /* --devices (half of -D) */
-	bool specials;        /* --specials (the other half) */
-	bool hard_links;      /* -H */
-	bool checksum;        /* -c: TT_ENTRY_SAME_DATA decides */
-	bool size_only;       /* --size-only */
-	bool ignore_times;    /* -I */
-	bool update;          /* -u: keep destination files that are newer */
-	bool existing;        /* --existing: create nothing new */
-	bool ignore_existing; /* --ignore-existing: change no existing file */
-	bool append;          /* --append: change no file that is not shorter */
-	bool is_super;        /* may chown and mknod; -o and --devices do nothing otherwise */
+	bool recursive;          /* -r */
+	bool links;              /* -l: copy symbolic links as links */
+	bool perms;              /* -p */
+	bool times;              /* -t */
+	bool owner;              /* -o */
+	bool group;              /* -g */
+	bool devices;            /* --devices (half of -D) */
+	bool specials;           /* --specials (the other half) */
+	bool hard_links;         /* -H */
+	bool checksum;           /* -c: TT_ENTRY_SAME_DATA decides */
+	bool size_only;          /* --size-only */
+	bool ignore_times;       /* -I */
+	bool update;             /* -u: keep destination files that are newer */
+	bool existing;           /* --existing: create nothing new */
+	bool ignore_existing;    /* --ignore-existing: change no existing file */
+	bool append;             /* --append: change no file that is not shorter */
+	bool is_super;           /* may chown and mknod; -o and --devices do nothing otherwise */
+	uint64_t granularity_ns; /* of times at the destination; 0: whole seconds */
 };
 
 enum tt_plan_kind {

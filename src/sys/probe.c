@@ -10,17 +10,17 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "sys/facility.h"
 #include "sys/fd.h"
+#include "sys/granularity.h"
 #include "sys/residency.h"
 #include "sys/ring.h"
+#include "sys/temporary.h"
 
-#define PROBE_BYTES      (256u << 10)
-#define PROBE_FREE_BYTES (UINT64_C(64) << 20)
+#define PROBE_BYTES (256u << 10)
 
 static bool probe_count(int fd, enum tt_residency_method method, struct tt_residency *ret)
 {
@@ -194,22 +194,9 @@ static void probe_ring(struct tt_probe *probe)
 	tt_ring_free(ring);
 }
 
-static int probe_open(int dir_fd)
-{
-	struct statvfs fs;
-
-	if (fstatvfs(dir_fd, &fs) < 0)
-		return -errno;
-	if ((uint64_t)fs.f_bavail * fs.f_frsize < PROBE_FREE_BYTES)
-		return -ENOSPC;
-	int fd = openat(dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-
-	return fd < 0 ? -errno : fd;
-}
-
 static int probe_file_system(int dir_fd, bool whole, struct tt_probe *probe)
 {
-	TT_FD_AUTO fd = probe_open(dir_fd);
+	TT_FD_AUTO fd = tt_temporary_open(dir_fd, &probe->unnamed_error);
 
 	if (fd < 0) {
 		probe->tmpfile_error = fd;
@@ -223,6 +210,7 @@ static int probe_file_system(int dir_fd, bool whole, struct tt_probe *probe)
 		}
 		return 0;
 	}
+	probe->time_error = tt_granularity_try(fd, &probe->time_granularity_ns);
 	enum tt_residency_method method = tt_residency_method(fd);
 	char *data = malloc(PROBE_BYTES);
 

@@ -2,8 +2,8 @@
 /*
  * What the running kernel does on one file system, found out by trying, never by version number.
  *
- * The experiment writes an unnamed temporary (O_TMPFILE) of 256 KiB into the directory, so it is
- * never done under -n, on a source, or on a file system that has less than 64 MiB free. Without it
+ * The experiment writes a temporary of 256 KiB (temporary.h) into the directory, so it is never
+ * done under -n, on a source, or on a file system that has less than 64 MiB free. Without it
  * everything is unknown and the safe choice is made.
  */
 #pragma once
@@ -35,9 +35,12 @@ struct tt_probe {
 	enum tt_probe_answer
 		dontcache_overwrite; /* the same for blocks that exist already (ext4: they stay) */
 	struct tt_direct direct; /* alignment for O_DIRECT; all zeros: not possible, or not said */
-	enum tt_probe_answer ring; /* io_uring with SYNC_FILE_RANGE is allowed */
+	enum tt_probe_answer ring;    /* io_uring with SYNC_FILE_RANGE is allowed */
+	uint64_t time_granularity_ns; /* 0: unknown */
+	int time_error;               /* why, or 0 */
 	int tmpfile_error; /* negative errno of the temporary if there could be no experiment, else
 			      0 */
+	int unnamed_error; /* why it was not an unnamed one (O_TMPFILE), or 0 */
 	int ring_error;    /* negative errno if ring is NO */
 };
 
@@ -46,5 +49,5 @@ struct tt_probe {
 int tt_probe_run(int dir_fd, struct tt_probe *ret_probe);
 
 /* Only what a run must know before it writes new files: cachestat, sync_file_range, drop_clean,
- * dontcache_write. A few milliseconds. */
+ * dontcache_write, time_granularity_ns. A few milliseconds. */
 int tt_probe_run_quick(int dir_fd, struct tt_probe *ret_probe);

@@ -159,8 +159,8 @@ static mode_t meta_wanted_bits(const struct tt_meta_policy *policy, const struct
 	return bits;
 }
 
-/* rsync leaves times that differ by less than a second alone; a file that was just written gets
- * them in full, and so does one whose content was compared. */
+/* Without exact_times, times that differ by less than a second are left alone; a file that was just
+ * written gets them in full. */
 static bool meta_times_differ(const struct tt_meta_policy *policy, const struct tt_entry *wanted,
 	const struct tt_entry *existing, const struct stat *st)
 {
@@ -170,8 +170,7 @@ static bool meta_times_differ(const struct tt_meta_policy *policy, const struct 
 		return true;
 	if (st->st_mtim.tv_nsec == (long)wanted->mtime_nsec)
 		return false;
-	return !existing || (policy->exact_times && S_ISREG(wanted->mode))
-	       || existing->mtime_sec != st->st_mtim.tv_sec
+	return !existing || policy->exact_times || existing->mtime_sec != st->st_mtim.tv_sec
 	       || (long)existing->mtime_nsec != st->st_mtim.tv_nsec;
 }
 

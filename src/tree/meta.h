@@ -21,7 +21,7 @@ struct tt_meta_policy {
 	bool owner;          /* -o, effective only for a super-user, as in rsync */
 	bool group;          /* -g: for others than the super-user only groups they are in */
 	bool numeric_ids;    /* ids are compared as numbers either way between two local trees */
-	bool exact_times;    /* -c: regular files get the fraction of a second, too */
+	bool exact_times;    /* a fraction of a second is a difference, too */
 	bool executability;  /* -E, not an option yet */
 	uint32_t umask_bits; /* the process's umask at start, for files made without -p */
 	bool is_super;       /* effective uid 0 at start */

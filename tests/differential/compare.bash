@@ -91,7 +91,8 @@ compare_unordered() {
 
 compare() { # ARGUMENTS...
 	local place bad=0
-	run_one r rsync "$@"
+	# As finely as tiptoe compares times.
+	run_one r rsync --modify-window=-1 "$@"
 	run_one t "$TIPTOE" "$@"
 	if ${unordered:-false}; then
 		for place in r t; do
