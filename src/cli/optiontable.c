@@ -91,7 +91,7 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	{"verify-cache", 0, NULL, FLAG, AT(engine.verify_cache), CACHE, "count the resident pages of both trees at the end", "0.1", false},
 	{"probe", 0, "DIR", TEXT, AT(probe_dir), CACHE, "show what the kernel can do on the file system of DIR; copies nothing", "0.1", false},
 
-	{"workers", 0, "N", WORKERS, AT(engine.workers), OTHER, "threads that list and copy, 1 to 256", "0.1", false},
+	{"workers", 0, "N", WORKERS, AT(engine.workers), OTHER, "threads that list and copy, 1 to 256, for each disk", "0.1", false},
 	{"version", 'V', NULL, FLAG, AT(show_version), OTHER, "show the version", "0.1", false},
 	{"help", 0, NULL, FLAG, AT(show_help), OTHER, "show this text (so does -h alone)", "0.1", false},
 	{"dump-options", 0, NULL, FLAG, AT(dump_options), OTHER, NULL, "0.1", false},

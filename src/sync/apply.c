@@ -17,6 +17,7 @@
 #include "sync/apply_file.h"
 #include "sync/arrive.h"
 #include "sync/finish.h"
+#include "sync/lane.h"
 #include "sys/fd.h"
 #include "tree/linkset.h"
 #include "tree/stage.h"
@@ -119,7 +120,7 @@ static int apply_node(
 	int r = apply_make_or_replace(worker, dir, task, name);
 
 	if (apply_is_full(r)) { /* of our own temporaries, perhaps */
-		tt_arrive_drain(worker);
+		tt_arrive_drain(worker, tt_lane_of(dir));
 		r = apply_make_or_replace(worker, dir, task, name);
 	}
 	if (r < 0)
@@ -236,7 +237,7 @@ static void apply_follower(
 		int r = apply_hard_link(worker, follower->dir, &follower->task);
 
 		if (apply_is_full(r)) {
-			tt_arrive_drain(worker);
+			tt_arrive_drain(worker, tt_lane_of(follower->dir));
 			r = apply_hard_link(worker, follower->dir, &follower->task);
 		}
 		if (r == 0) {

@@ -28,6 +28,7 @@
 #include "sync/apply.h"
 #include "sync/apply_inplace.h"
 #include "sync/arrive.h"
+#include "sync/lane.h"
 #include "sync/reason.h"
 #include "sync/volume.h"
 #include "sys/fd.h"
@@ -455,16 +456,17 @@ static enum file_outcome file_try(struct file_copy *copy)
 	return outcome;
 }
 
-/* Waits until everything on its way has arrived, and tries once more with nobody else doing the
- * same. */
+/* Waits until everything on its way to this disk has arrived, and tries once more with nobody else
+ * doing the same. */
 static enum file_outcome file_try_alone(struct file_copy *copy)
 {
 	struct tt_engine *engine = copy->worker->engine;
+	struct tt_lane *lane = copy->dir->to->lane;
 	const char *name = copy->task->wanted->name;
 
-	tt_arrive_drain(copy->worker);
-	pthread_mutex_lock(&engine->space_lock);
-	tt_arrive_drain(copy->worker);
+	tt_arrive_drain(copy->worker, lane);
+	pthread_mutex_lock(&lane->space_lock);
+	tt_arrive_drain(copy->worker, lane);
 	copy->last_try = true; /* a change is judged and told, there is no other try */
 	enum file_outcome outcome = atomic_load(&engine->stop) ? FILE_FAILED : file_try(copy);
 
@@ -473,7 +475,7 @@ static enum file_outcome file_try_alone(struct file_copy *copy)
 		tt_engine_full(engine);
 		outcome = FILE_FAILED;
 	}
-	pthread_mutex_unlock(&engine->space_lock);
+	pthread_mutex_unlock(&lane->space_lock);
 	return outcome;
 }
 

@@ -13,6 +13,7 @@
 #include "sync/apply.h"
 #include "sync/apply_inplace.h"
 #include "sync/finish.h"
+#include "sync/lane.h"
 #include "sync/reason.h"
 #include "sync/volume.h"
 #include "sys/fd.h"
@@ -119,22 +120,23 @@ static struct tt_batch *arrive_new_batch(struct tt_worker *worker, struct tt_vol
 {
 	struct tt_engine *engine = worker->engine;
 	struct tt_batch *batch = malloc(sizeof *batch);
+	struct tt_lane *lane = volume->lane;
 
 	if (!batch)
 		return NULL;
-	batch->paced = (struct tt_pacer_batch){.sink = &engine->arrived, .owner = batch};
+	batch->paced = (struct tt_pacer_batch){.sink = &lane->arrived, .owner = batch};
 	batch->volume = volume;
 	batch->bytes = 0;
 	/* Descriptors are a budget too: batches that are out are bounded, and whoever waits for one
-	 * helps. */
+	 * helps, with this disk's only. */
 	pthread_mutex_lock(&engine->lock);
-	while (engine->batches_out >= engine->most_batches) {
-		if (engine->arrived.first)
-			tt_arrive_run(worker);
+	while (lane->batches_out >= engine->most_batches) {
+		if (lane->arrived.first)
+			tt_arrive_run(worker, lane);
 		else
 			pthread_cond_wait(&engine->batch_ready, &engine->lock);
 	}
-	engine->batches_out++;
+	lane->batches_out++;
 	pthread_mutex_unlock(&engine->lock);
 	return batch;
 }
@@ -180,7 +182,7 @@ void tt_arrive_add(struct tt_worker *worker, struct tt_arrival *arrival)
 
 	/* A batch of one, while there is no memory for another: wait for some to come back. */
 	while (!arrive_have_batch(worker, volume))
-		tt_arrive_drain(worker);
+		tt_arrive_drain(worker, volume->lane);
 	struct tt_batch *batch = worker->batch;
 
 	batch->arrivals[batch->paced.count] = arrival;
@@ -200,7 +202,8 @@ static void arrive_batch(struct tt_worker *worker, struct tt_batch *batch)
 	struct tt_dir *dir = NULL;
 	unsigned count = 0;
 
-	worker->arriving++;
+	batch->outer = worker->arriving;
+	worker->arriving = batch;
 	/* Neighbours are mostly of one directory: it is released once for all of them. */
 	for (unsigned i = 0; i < batch->paced.count; i++) {
 		struct tt_dir *next = batch->arrivals[i]->discard ? NULL : batch->arrivals[i]->dir;
@@ -214,10 +217,12 @@ static void arrive_batch(struct tt_worker *worker, struct tt_batch *batch)
 	}
 	if (count > 0)
 		tt_finish_release(worker, dir, count, true);
+	struct tt_lane *lane = batch->volume->lane;
+
+	worker->arriving = batch->outer;
 	free(batch);
-	worker->arriving--;
 	pthread_mutex_lock(&engine->lock);
-	engine->batches_out--;
+	lane->batches_out--;
 	pthread_cond_broadcast(&engine->batch_ready);
 	pthread_mutex_unlock(&engine->lock);
 }
@@ -247,35 +252,56 @@ void tt_arrive_submit(struct tt_worker *worker)
 		arrive_unpaced(worker, batch);
 }
 
-void tt_arrive_run(struct tt_worker *worker)
+void tt_arrive_run(struct tt_worker *worker, struct tt_lane *lane)
 {
 	struct tt_engine *engine = worker->engine;
-	struct tt_pacer_batch *first = engine->arrived.first;
+	struct tt_pacer_batch *first = lane->arrived.first;
 
-	engine->arrived.first = first->next;
+	lane->arrived.first = first->next;
 	if (!first->next)
-		engine->arrived.last = &engine->arrived.first;
+		lane->arrived.last = &lane->arrived.first;
 	pthread_mutex_unlock(&engine->lock);
 	arrive_batch(worker, first->owner);
 	pthread_mutex_lock(&engine->lock);
 }
 
-void tt_arrive_drain(struct tt_worker *worker)
+/* With the lock held: whether `only` (NULL: any lane) has batches that can be waited for;
+ * *ret_arrived: a lane of these with one that has come back, or NULL. */
+static bool arrive_is_out(
+	const struct tt_engine *engine, struct tt_lane *only, struct tt_lane **ret_arrived)
+{
+	bool out = false;
+
+	*ret_arrived = NULL;
+	for (struct tt_lane *lane = only ? only : engine->lanes; lane; lane = lane->next) {
+		out = out || lane->batches_out > lane->batches_held;
+		if (lane->arrived.first)
+			*ret_arrived = lane;
+		if (only)
+			break;
+	}
+	return out;
+}
+
+void tt_arrive_drain(struct tt_worker *worker, struct tt_lane *only)
 {
 	struct tt_engine *engine = worker->engine;
+	struct tt_lane *arrived;
 
 	tt_arrive_submit(worker);
 	pthread_mutex_lock(&engine->lock);
 	/* A worker may come here from the middle of a batch's arrival (a follower that leads now):
-	 * such batches cannot be waited for. */
-	engine->batches_held += worker->arriving;
+	 * such batches cannot be waited for, by nobody. */
+	for (const struct tt_batch *batch = worker->arriving; batch; batch = batch->outer)
+		batch->volume->lane->batches_held++;
 	pthread_cond_broadcast(&engine->batch_ready);
-	while (engine->batches_out > engine->batches_held) {
-		if (engine->arrived.first)
-			tt_arrive_run(worker);
+	while (arrive_is_out(engine, only, &arrived)) {
+		if (arrived)
+			tt_arrive_run(worker, arrived);
 		else
 			pthread_cond_wait(&engine->batch_ready, &engine->lock);
 	}
-	engine->batches_held -= worker->arriving;
+	for (const struct tt_batch *batch = worker->arriving; batch; batch = batch->outer)
+		batch->volume->lane->batches_held--;
 	pthread_mutex_unlock(&engine->lock);
 }

@@ -23,12 +23,13 @@ void tt_arrive_add(struct tt_worker *worker, struct tt_arrival *arrival);
 /* Hands the worker's batch to the pacer. */
 void tt_arrive_submit(struct tt_worker *worker);
 
-/* Lets one batch that has come back from the pacer arrive. With the run's lock held, which is given
- * up meanwhile. */
-void tt_arrive_run(struct tt_worker *worker);
+/* Lets one batch of the lane that has come back from the pacer arrive. With the run's lock held,
+ * which is given up meanwhile. */
+void tt_arrive_run(struct tt_worker *worker, struct tt_lane *lane);
 
-/* Submits what the worker has and waits until every batch of the run has arrived, helping. */
-void tt_arrive_drain(struct tt_worker *worker);
+/* Submits what the worker has and waits until every batch of the lane, or with NULL of the run, has
+ * arrived, helping. */
+void tt_arrive_drain(struct tt_worker *worker, struct tt_lane *only);
 
 /* A file that will not arrive: settles its hard-link group and releases its directory. */
 void tt_arrive_failed(struct tt_worker *worker, struct tt_dir *dir, struct tt_linkset_group *group);

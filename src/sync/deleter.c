@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sync/branch.h"
 #include "sys/fd.h"
 #include "tree/filter.h"
 
@@ -47,7 +48,7 @@ static void deleter_tell(struct deleter *deleter, uint32_t mode)
 		.kind = TT_EVENT_DELETED, .path = deleter->path, .mode = mode};
 
 	deleter_count(&engine->stats, mode);
-	engine->events.event(engine->events.context, &event);
+	tt_branch_tell(engine, &event);
 }
 
 static int deleter_compare(const void *a, const void *b)
@@ -124,6 +125,15 @@ static void deleter_open_mode(const struct tt_engine *engine, int fd)
 		(void)fchmod(fd, (st.st_mode & 07777) | 0700);
 }
 
+static int deleter_unlink(struct tt_engine *engine, int dir_fd, const char *name, int flags)
+{
+	struct tt_branch *branch = tt_branch_pause(engine);
+	int r = unlinkat(dir_fd, name, flags) < 0 ? -errno : 0;
+
+	tt_branch_resume(engine, branch);
+	return r;
+}
+
 /* One name, with its contents if that is allowed. Not told. Returns 1 if something stays. */
 static int deleter_remove_silently(
 	struct deleter *deleter, int dir_fd, const char *name, uint32_t mode, bool contents)
@@ -150,9 +160,9 @@ static int deleter_remove_silently(
 			deleter_say_not_empty(deleter);
 		return r;
 	}
-	if (!engine->policy.dry_run && unlinkat(dir_fd, name, S_ISDIR(mode) ? AT_REMOVEDIR : 0) < 0
-		&& errno != ENOENT) {
-		r = -errno;
+	if (!engine->policy.dry_run)
+		r = deleter_unlink(engine, dir_fd, name, S_ISDIR(mode) ? AT_REMOVEDIR : 0);
+	if (r < 0 && r != -ENOENT) {
 		if (r == -ENOTEMPTY || r == -EEXIST)
 			deleter_say_not_empty(deleter);
 		else
@@ -210,7 +220,7 @@ static bool deleter_is_forbidden(struct tt_engine *engine)
 }
 
 /* Before anything is deleted, as much of the source is looked at as the budget allows: in all but
- * huge trees, all of it. */
+ * huge trees, all of it. Otherwise nobody runs ahead of the plan with deletions. */
 static void deleter_await_listings(struct tt_engine *engine)
 {
 	pthread_mutex_lock(&engine->lock);
@@ -220,6 +230,8 @@ static void deleter_await_listings(struct tt_engine *engine)
 		&& engine->dirs_ahead < engine->most_dirs_ahead && !atomic_load(&engine->stop))
 		tt_engine_wait_plan(engine, NULL);
 	pthread_mutex_unlock(&engine->lock);
+	if (!atomic_load(&engine->listing_complete))
+		tt_branch_await_first(engine);
 }
 
 void tt_deleter_extraneous(struct tt_engine *engine, struct tt_dir *dir)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See engine.h. Threads, passes and accounts are here; what happens to a tree is in planner,
- * lister, apply, arrive, finish and deleter.
+ * See engine.h. Passes and accounts are here; threads are in crew and branch; what happens to a
+ * tree is in planner, lister, apply, arrive, finish and deleter.
  *
- * Lock order: space_lock, lock (the run's), linkset's, pacer's and pool's; none is held while
- * another layer does I/O, except space_lock.
+ * Lock order: turn (the planners'), a lane's space_lock, lock (the run's), linkset's, pacer's and
+ * pool's; none is held while another layer does I/O, except the first two.
  */
 #include "sync/engine.h"
 
@@ -13,35 +13,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysinfo.h>
-#include <time.h>
 
 #include "base/clock.h"
-#include "sync/apply.h"
-#include "sync/arrive.h"
+#include "sync/branch.h"
+#include "sync/crew.h"
 #include "sync/dir.h"
-#include "sync/lister.h"
+#include "sync/lane.h"
 #include "sync/operands.h"
 #include "sync/planner.h"
 #include "sync/reason.h"
-#include "sync/share.h"
 #include "sync/state.h"
 #include "sync/verify.h"
 #include "sync/volume.h"
 #include "sys/device.h"
 #include "sys/facility.h"
-#include "sys/fd.h"
 #include "tree/linkset.h"
 
 enum {
-	ENGINE_LEAST_WORKERS = 8, /* they sleep in reads most of the time */
-	ENGINE_MOST_WORKERS = 32,
 	ENGINE_ENTRIES_AHEAD = 32768, /* listed and not planned: about 6 MB */
-	ENGINE_ENTRIES_SOON = 2048,   /* so many are listed before copying is preferred */
-	ENGINE_DIRS_AHEAD = 4096,
-	ENGINE_BATCHES = 64,
-	ENGINE_RESERVED_FDS = 128,
-	ENGINE_BATCH_PATIENCE_NS = 2000000, /* a batch that is not full waits so long for more */
 };
 
 const char *tt_engine_path(const struct tt_dir *dir, const char *name, char *buffer, size_t size)
@@ -81,16 +70,22 @@ void tt_engine_vanished(struct tt_engine *engine, const struct tt_dir *dir, cons
 
 void tt_engine_wait_plan(struct tt_engine *engine, const struct tt_dir *dir)
 {
-	engine->plan_waits = true;
-	engine->plan_waits_for = dir;
+	struct tt_branch *mine = tt_branch_pause(engine);
+
+	/* With more than one asleep, all look again at whatever happens. */
+	engine->plan_waits_for = engine->plan_waits++ == 0 ? dir : NULL;
 	pthread_cond_wait(&engine->plan_ready, &engine->lock);
-	engine->plan_waits = false;
+	engine->plan_waits--;
+	/* The turn comes before the lock. */
+	pthread_mutex_unlock(&engine->lock);
+	tt_branch_resume(engine, mine);
+	pthread_mutex_lock(&engine->lock);
 }
 
 void tt_engine_wake_plan(struct tt_engine *engine, const struct tt_dir *dir)
 {
-	if (engine->plan_waits && (!engine->plan_waits_for || engine->plan_waits_for == dir))
-		pthread_cond_signal(&engine->plan_ready);
+	if (engine->plan_waits > 0 && (!engine->plan_waits_for || engine->plan_waits_for == dir))
+		pthread_cond_broadcast(&engine->plan_ready);
 }
 
 void tt_engine_wake_workers(struct tt_engine *engine, unsigned count)
@@ -130,208 +125,10 @@ void tt_engine_stop(struct tt_engine *engine)
 	engine_wake_all(engine);
 }
 
-/* With the lock held: the next directory to list, if it is wanted now. */
-static struct tt_dir *engine_next_listing(struct tt_engine *engine, unsigned most_entries)
-{
-	struct tt_dir *dir = tt_dir_queue_first(engine);
-
-	if (engine->entries_ahead >= engine->most_entries_ahead)
-		engine->listing_rests = true;
-	if (!dir || engine->listing_rests || engine->entries_ahead >= most_entries
-		|| engine->dirs_ahead >= engine->most_dirs_ahead
-		|| atomic_load_explicit(&engine->stop, memory_order_relaxed))
-		return NULL;
-	tt_dir_queue_remove(engine, dir);
-	dir->state = TT_DIR_LISTING;
-	engine->dirs_ahead++;
-	engine->listings++;
-	tt_dir_take_listings(engine, dir);
-	/* Whoever takes one wakes the next, as long as there are more: waking costs more than
-	 * listing a small directory. */
-	if (engine->heap_count > 0)
-		tt_engine_wake_workers(engine, 1);
-	return dir;
-}
-
-static struct tt_job *engine_next_job(struct tt_engine *engine)
-{
-	struct tt_job *job = engine->jobs;
-
-	if (!job)
-		return NULL;
-	engine->jobs = job->next;
-	if (!engine->jobs)
-		engine->jobs_last = &engine->jobs;
-	engine->jobs_queued--;
-	if (engine->jobs_queued < TT_MOST_JOBS / 2)
-		tt_engine_wake_plan(engine, NULL);
-	return job;
-}
-
-/* With the lock held. Returns whether something was done (the lock was given up meanwhile). */
-static bool engine_work_once(struct tt_worker *worker)
-{
-	struct tt_engine *engine = worker->engine;
-	struct tt_job *job = NULL;
-
-	if (engine->arrived.first) {
-		tt_arrive_run(worker);
-		return true;
-	}
-	struct tt_dir *dir = engine_next_listing(engine, ENGINE_ENTRIES_SOON);
-
-	if (!dir)
-		job = engine_next_job(engine);
-	if (!dir && !job)
-		dir = engine_next_listing(engine, engine->most_entries_ahead);
-	if (!dir && !job)
-		return tt_share_help(engine);
-	pthread_mutex_unlock(&engine->lock);
-	if (dir)
-		tt_lister_run(engine, worker, dir);
-	else
-		tt_apply_job(worker, job);
-	pthread_mutex_lock(&engine->lock);
-	return true;
-}
-
-/* Nothing to do at once. A batch that is not full waits a moment for more, but never for ever: the
- * plan may be waiting for it. */
-static void engine_work_idle(struct tt_worker *worker)
-{
-	struct tt_engine *engine = worker->engine;
-	struct timespec until;
-
-	engine->idle_workers++;
-	if (!worker->batch) {
-		pthread_cond_wait(&engine->work_ready, &engine->lock);
-		engine->idle_workers--;
-		return;
-	}
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += ENGINE_BATCH_PATIENCE_NS;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
-	int r = pthread_cond_timedwait(&engine->work_ready, &engine->lock, &until);
-
-	engine->idle_workers--;
-	if (r == ETIMEDOUT) {
-		pthread_mutex_unlock(&engine->lock);
-		tt_arrive_submit(worker);
-		pthread_mutex_lock(&engine->lock);
-	}
-}
-
-static void *engine_worker(void *argument)
-{
-	struct tt_worker *worker = argument;
-	struct tt_engine *engine = worker->engine;
-
-	pthread_mutex_lock(&engine->lock);
-	while (!engine->no_more_work || engine->jobs || worker->batch) {
-		if (!engine_work_once(worker))
-			engine_work_idle(worker);
-	}
-	pthread_mutex_unlock(&engine->lock);
-	return NULL;
-}
-
-static void engine_before_sleep(void *context)
-{
-	tt_arrive_submit(context);
-}
-
-/* The last worker is the engine thread's own: no thread, but statistics and buffers. */
-static int engine_start_workers(struct tt_engine *engine)
-{
-	engine->workers = calloc(engine->worker_count + 1, sizeof *engine->workers);
-	if (!engine->workers)
-		return -ENOMEM;
-	for (unsigned i = 0; i <= engine->worker_count; i++) {
-		struct tt_worker *worker = &engine->workers[i];
-
-		worker->engine = engine;
-		worker->copy.pool = &engine->pool;
-		worker->copy.stop = &engine->stop;
-		worker->copy.progress_bytes = &engine->bytes_done;
-		worker->copy.no_uring = engine->policy.no_ring;
-		worker->hooks = (struct tt_writer_hooks){
-			.before_sleep = engine_before_sleep, .context = worker};
-		worker->cache_stats.start_ns = engine->start_ns;
-	}
-	for (unsigned i = 0; i < engine->worker_count; i++) {
-		int r = pthread_create(
-			&engine->workers[i].thread, NULL, engine_worker, &engine->workers[i]);
-
-		if (r != 0 && i == 0)
-			return -r;
-		if (r != 0) { /* fewer will do */
-			engine->workers[i] = engine->workers[engine->worker_count];
-			engine->workers[i].hooks.context = &engine->workers[i];
-			engine->worker_count = i;
-			break;
-		}
-	}
-	return 0;
-}
-
-static void engine_end_workers(struct tt_engine *engine)
-{
-	if (!engine->workers)
-		return;
-	pthread_mutex_lock(&engine->lock);
-	engine->no_more_work = true;
-	pthread_cond_broadcast(&engine->work_ready);
-	pthread_mutex_unlock(&engine->lock);
-	for (unsigned i = 0; i < engine->worker_count; i++)
-		pthread_join(engine->workers[i].thread, NULL);
-	/* Batches of nothing but discarded files: no directory has waited for them. */
-	tt_arrive_drain(&engine->workers[engine->worker_count]);
-	for (unsigned i = 0; i <= engine->worker_count; i++) {
-		struct tt_worker *worker = &engine->workers[i];
-
-		tt_neutral_stats_add(&engine->cache_stats, &worker->cache_stats);
-		engine->stats.literal_bytes += worker->stats.literal_bytes;
-		engine->stats.cloned_bytes += worker->stats.cloned_bytes;
-		tt_copy_worker_deinit(&worker->copy);
-	}
-	free(engine->workers);
-	engine->workers = NULL;
-}
-
-static unsigned engine_least(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
-
-/* Descriptors and memory are budgets: shared out here. */
+/* Memory is a budget as descriptors are. */
 static void engine_set_budgets(struct tt_engine *engine)
 {
-	unsigned limit = tt_fd_raise_limit();
-	unsigned free_fds = limit - engine_least(limit / 4, ENGINE_RESERVED_FDS);
-
-	if (engine->worker_count == 0) {
-		unsigned workers = 4 * (unsigned)get_nprocs();
-
-		workers = workers < ENGINE_LEAST_WORKERS ? ENGINE_LEAST_WORKERS : workers;
-		engine->worker_count = engine_least(workers, ENGINE_MOST_WORKERS);
-	}
-	/* Each has a source and perhaps an old file open, and a ring for large ones. */
-	engine->worker_count = engine_least(engine->worker_count, free_fds / 16 + 1);
-	/* Half of the rest for directories (two descriptors each), half for files on their way.
-	 * Each worker may hold one batch that it fills; where descriptors are few, batches are
-	 * small. */
-	free_fds -= engine_least(free_fds / 2, 4 * engine->worker_count);
-	engine->most_dirs_ahead = engine_least(free_fds / 4, ENGINE_DIRS_AHEAD);
-	engine->most_batches = engine_least(free_fds / 2 / TT_PACER_BATCH_FILES, ENGINE_BATCHES);
-	if (engine->most_batches < engine->worker_count + 1)
-		engine->most_batches = engine->worker_count + 1;
-	engine->batch_files =
-		engine_least(free_fds / 2 / engine->most_batches, TT_PACER_BATCH_FILES);
-	if (engine->batch_files == 0)
-		engine->batch_files = 1;
+	tt_crew_set_budgets(engine);
 	engine->most_entries_ahead = ENGINE_ENTRIES_AHEAD;
 	atomic_store(&engine->keep_budget_pages,
 		(int64_t)(tt_pacer_memory_limit() / 4 / tt_residency_page_bytes()));
@@ -354,9 +151,8 @@ int tt_engine_new(const struct tt_engine_policy *policy, const char *const *sour
 	engine->events = *events;
 	engine->worker_count = policy->workers;
 	engine->root_destination_fd = -1;
-	engine->jobs_last = &engine->jobs;
 	pthread_mutex_init(&engine->lock, NULL);
-	pthread_mutex_init(&engine->space_lock, NULL);
+	pthread_mutex_init(&engine->turn, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&engine->work_ready, &attributes);
@@ -364,9 +160,6 @@ int tt_engine_new(const struct tt_engine_policy *policy, const char *const *sour
 	pthread_cond_init(&engine->plan_ready, &attributes);
 	pthread_cond_init(&engine->share_ready, &attributes);
 	pthread_condattr_destroy(&attributes);
-	engine->arrived = (struct tt_pacer_sink){.lock = &engine->lock,
-		.ready = {&engine->work_ready, &engine->batch_ready},
-		.last = &engine->arrived.first};
 	tt_pool_init(&engine->pool);
 	int r = tt_device_table_new(&engine->devices);
 
@@ -385,11 +178,12 @@ void tt_engine_free(struct tt_engine *engine)
 	if (!engine)
 		return;
 	tt_volume_free_all(engine);
+	tt_lane_free_all(engine);
 	tt_linkset_free(engine->links);
 	tt_device_table_free(engine->devices);
 	tt_pool_deinit(&engine->pool);
 	pthread_mutex_destroy(&engine->lock);
-	pthread_mutex_destroy(&engine->space_lock);
+	pthread_mutex_destroy(&engine->turn);
 	pthread_cond_destroy(&engine->work_ready);
 	pthread_cond_destroy(&engine->batch_ready);
 	pthread_cond_destroy(&engine->plan_ready);
@@ -412,7 +206,7 @@ static int engine_pass(struct tt_engine *engine, bool copying, bool deleting)
 
 	if (r != 0 || !root)
 		return r;
-	if (!engine->workers && engine_start_workers(engine) < 0) {
+	if (!engine->workers && tt_crew_start(engine) < 0) {
 		tt_dir_free(root);
 		return TT_EXIT_MEMORY;
 	}
@@ -449,14 +243,21 @@ static enum tt_exit engine_exit_code(const struct tt_engine *engine, int result)
 /* Budgets are integers: everything taken has been given back. */
 static void engine_check_budgets(const struct tt_engine *engine)
 {
-	if (engine->batches_out != 0 || engine->tasks_out != 0 || engine->dirs_ahead != 0
-		|| engine->entries_ahead != 0 || engine->jobs_queued != 0
-		|| engine->heap_count != 0)
+	unsigned batches = 0, tasks = 0, jobs = 0, busy = 0;
+
+	for (const struct tt_lane *lane = engine->lanes; lane; lane = lane->next) {
+		batches += lane->batches_out;
+		tasks += lane->tasks_out;
+		jobs += lane->jobs_queued;
+		busy += lane->busy;
+	}
+	if (batches != 0 || tasks != 0 || engine->dirs_ahead != 0 || engine->entries_ahead != 0
+		|| jobs != 0 || engine->heap_count != 0 || busy != 0)
 		tt_log_line(engine->log, TT_LOG_ERROR,
 			"internal error: budgets are not at zero: %u batches, %u tasks, %u "
-			"directories, %u entries, %u jobs, %u waiting",
-			engine->batches_out, engine->tasks_out, engine->dirs_ahead,
-			engine->entries_ahead, engine->jobs_queued, engine->heap_count);
+			"directories, %u entries, %u jobs, %u waiting, %u busy",
+			batches, tasks, engine->dirs_ahead, engine->entries_ahead, jobs,
+			engine->heap_count, busy);
 }
 
 /* What a kernel or a sandbox has refused: for --stats, and at -v if a promise is weaker for it. */
@@ -480,9 +281,10 @@ enum tt_exit tt_engine_run(struct tt_engine *engine)
 {
 	engine->start_ns = tt_clock_now_ns();
 	engine_set_budgets(engine);
-	int r = engine_passes(engine);
+	int r = tt_branch_begin(engine) < 0 ? TT_EXIT_MEMORY : engine_passes(engine);
 
-	engine_end_workers(engine);
+	tt_crew_end(engine);
+	tt_branch_end(engine);
 	tt_reason_finish(engine);
 	engine_check_budgets(engine);
 	if (r == 0 && engine->policy.verify_cache)

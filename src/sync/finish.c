@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "sync/dir.h"
+#include "sync/lane.h"
 
 /* Modes and times last: children that arrived have changed the time, and could not have been made
  * below a read-only mode. */
@@ -62,7 +63,7 @@ static void finish_up(struct tt_engine *engine, struct tt_dir *dir)
 		} else {
 			pthread_mutex_lock(&engine->lock);
 			engine->root_finished = true;
-			pthread_cond_signal(&engine->plan_ready);
+			tt_engine_wake_plan(engine, NULL);
 			pthread_mutex_unlock(&engine->lock);
 		}
 		dir = last ? parent : NULL;
@@ -82,17 +83,18 @@ void tt_finish_release(struct tt_worker *worker, struct tt_dir *dir, unsigned co
 {
 	struct tt_engine *engine = worker->engine;
 	struct tt_listing source = {0}, destination = {0};
+	struct tt_lane *lane = tt_lane_of(dir);
 
 	atomic_fetch_add(&engine->files_done, count);
 	pthread_mutex_lock(&engine->lock);
 	dir->changed = dir->changed || changed;
 	dir->jobs -= count;
 	dir->pending -= count - 1;
-	engine->tasks_out -= count;
+	lane->tasks_out -= count;
 	finish_steal_listings(engine, dir, &source, &destination);
 	bool last = finish_is_last(dir);
 
-	if (engine->tasks_out < TT_MOST_TASKS / 2)
+	if (lane->tasks_out < TT_MOST_TASKS / 2)
 		tt_engine_wake_plan(engine, NULL);
 	pthread_mutex_unlock(&engine->lock);
 	tt_listing_deinit(&source);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "sync/volume.h"
 #include "tree/linkset.h"
 
 #define ORDER_NONE UINT32_MAX
@@ -47,6 +48,7 @@ static bool order_same_file(const struct order_member *a, const struct order_mem
 static unsigned order_collect(
 	const struct tt_engine *engine, const struct tt_dir *dir, struct order_member *members)
 {
+	const struct tt_plan_policy policy = tt_volume_plan_policy(engine, dir);
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < dir->source.count; i++) {
@@ -55,7 +57,7 @@ static unsigned order_collect(
 
 		if (!S_ISREG(entry->mode) || entry->nlink < 2)
 			continue;
-		tt_plan_entry(&engine->policy.plan, entry,
+		tt_plan_entry(&policy, entry,
 			entry->twin != TT_ENTRY_NONE ? &dir->destination.entries[entry->twin]
 						     : NULL,
 			&action);

@@ -11,9 +11,11 @@
 #include <unistd.h>
 
 #include "sync/arrive.h"
+#include "sync/branch.h"
 #include "sync/deleter.h"
 #include "sync/dir.h"
 #include "sync/finish.h"
+#include "sync/lane.h"
 #include "sync/lister.h"
 #include "sync/planner_entries.h"
 #include "sync/reason.h"
@@ -48,8 +50,13 @@ static void planner_await_listing(struct tt_engine *engine, struct tt_dir *dir, 
 		pthread_mutex_unlock(&engine->lock);
 		return;
 	}
-	if (mine)
-		tt_lister_run(engine, &engine->workers[engine->worker_count], dir);
+	if (mine) {
+		struct tt_worker *worker = tt_branch_worker(engine);
+		struct tt_branch *branch = tt_branch_pause(engine);
+
+		tt_lister_run(engine, worker, dir);
+		tt_branch_resume(engine, branch);
+	}
 }
 
 /* The mode while names are made in the directory: an ordinary user must be able to make them
@@ -72,15 +79,16 @@ static void planner_open_mode(struct tt_engine *engine, struct tt_dir *dir, uint
 }
 
 /* Returns 1 if it was made, 0 if somebody else has made it meanwhile, or a negative errno. */
-static int planner_mkdir(struct tt_engine *engine, const struct tt_dir *dir)
+static int planner_mkdir(struct tt_worker *worker, const struct tt_dir *dir)
 {
+	struct tt_engine *engine = worker->engine;
 	int parent_fd = dir->parent->destination_fd;
 	char other[TT_ALIAS_NAME_SIZE];
 	/* Ours alone until it is complete: it gets its mode when its last child has arrived. */
 	int r = mkdirat(parent_fd, dir->name, 0700) < 0 ? -errno : 1;
 
 	if (r == -ENOSPC || r == -EDQUOT) { /* full of our own temporaries, perhaps */
-		tt_arrive_drain(&engine->workers[engine->worker_count]);
+		tt_arrive_drain(worker, tt_lane_of(dir->parent));
 		r = mkdirat(parent_fd, dir->name, 0700) < 0 ? -errno : 1;
 		if (r == -ENOSPC || r == -EDQUOT)
 			tt_engine_full(engine);
@@ -99,12 +107,12 @@ static int planner_mkdir(struct tt_engine *engine, const struct tt_dir *dir)
 static int planner_new_directory(struct tt_engine *engine, struct tt_dir *dir)
 {
 	struct tt_dir *parent = dir->parent;
-	int made = planner_mkdir(engine, dir);
+	struct tt_worker *worker = tt_branch_worker(engine);
+	struct tt_branch *branch = tt_branch_pause(engine);
+	int made = planner_mkdir(worker, dir);
+	int fd = made < 0 ? made : tt_fd_open_dir(parent->destination_fd, dir->name);
 
-	if (made < 0)
-		return made;
-	int fd = tt_fd_open_dir(parent->destination_fd, dir->name);
-
+	tt_branch_resume(engine, branch);
 	if (fd < 0)
 		return fd;
 	dir->destination_fd = fd;
@@ -159,7 +167,7 @@ static bool planner_enter_directory(
 	*ret_action = (struct tt_plan_action){.kind = TT_PLAN_SKIP};
 	if (!dir->is_target)
 		return true;
-	struct tt_plan_policy policy = engine->policy.plan;
+	struct tt_plan_policy policy = tt_volume_plan_policy(engine, dir);
 
 	/* It was made, if need be, when the operands were opened. */
 	if (!dir->parent && !engine->policy.dry_run)
@@ -223,24 +231,77 @@ static bool planner_plan_directory(struct tt_engine *engine, struct tt_dir *dir)
 		return true;
 	if (dir->is_target)
 		tt_planner_tell(engine, dir, NULL, &dir->entry, &action, NULL);
-	tt_planner_entries(engine, dir);
 	return true;
+}
+
+static void planner_walk(struct tt_engine *engine, struct tt_dir *dir, bool skip);
+
+static void planner_walk_fork(struct tt_engine *engine, struct tt_dir *dir)
+{
+	planner_walk(engine, dir, false);
+}
+
+/* Whether a child that the destination has is a mount point of another disk. */
+static bool planner_is_on_other_disk(
+	struct tt_engine *engine, const struct tt_dir *dir, const struct tt_dir *child)
+{
+	const struct tt_entry *there = &child->existing;
+
+	if (!child->exists || !dir->to
+		|| (there->dev_major == dir->existing.dev_major
+			&& there->dev_minor == dir->existing.dev_minor))
+		return false;
+	TT_FD_AUTO fd = tt_fd_open_dir(dir->destination_fd, child->name);
+	const struct tt_volume *volume = fd < 0 ? NULL : tt_volume_get(engine, fd, NULL);
+
+	return volume && volume->device.disk != dir->to->device.disk;
+}
+
+/* Children on other disks are walked by others, from now on. Returns which, or NULL: none. */
+static struct tt_branch **planner_fork(struct tt_engine *engine, const struct tt_dir *dir)
+{
+	struct tt_branch **forks = NULL, *behind = NULL;
+
+	for (unsigned i = 0; i < dir->child_count && tt_branch_may_fork(engine); i++) {
+		if (!planner_is_on_other_disk(engine, dir, dir->children[i]))
+			continue;
+		if (!forks)
+			forks = calloc(dir->child_count, sizeof(struct tt_branch *));
+		if (!forks)
+			return NULL;
+		forks[i] = tt_branch_fork(engine, behind, dir->children[i], planner_walk_fork);
+		if (forks[i])
+			behind = tt_branch_rest(forks[i]);
+	}
+	return forks;
 }
 
 static void planner_walk(struct tt_engine *engine, struct tt_dir *dir, bool skip)
 {
+	struct tt_branch **forks = NULL;
+
 	skip = skip || atomic_load(&engine->stop);
 	planner_await_listing(engine, dir, skip);
 	if (!skip)
 		skip = !planner_plan_directory(engine, dir);
-	/* From here on the node may go as soon as its last child does. */
+	if (!skip && engine->copying_pass) {
+		forks = planner_fork(engine, dir);
+		tt_planner_entries(engine, dir);
+	}
+	/* From here on the node may go as soon as its last child does; and so may a child that is
+	 * another's to walk. */
 	struct tt_dir **children = dir->children;
 	unsigned count = dir->child_count;
 
 	dir->children = NULL;
 	tt_finish_planned(engine, dir);
-	for (unsigned i = 0; i < count; i++)
-		planner_walk(engine, children[i], skip);
+	for (unsigned i = 0; i < count; i++) {
+		if (forks && forks[i])
+			tt_branch_pass(engine, forks[i]);
+		else
+			planner_walk(engine, children[i], skip);
+	}
+	free(forks);
 	free(children);
 }
 
@@ -254,5 +315,6 @@ void tt_planner_walk(struct tt_engine *engine, struct tt_dir *root)
 		tt_engine_wait_plan(engine, NULL);
 	engine->dirs_ahead--;
 	pthread_mutex_unlock(&engine->lock);
+	tt_branch_join(engine);
 	tt_dir_free(root);
 }

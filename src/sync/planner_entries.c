@@ -14,15 +14,19 @@
 
 #include "sync/apply.h"
 #include "sync/apply_inplace.h"
+#include "sync/branch.h"
 #include "sync/deleter.h"
+#include "sync/lane.h"
 #include "sync/order.h"
+#include "sync/volume.h"
 #include "sys/fd.h"
 #include "tree/linkset.h"
 
 struct planner_entries {
 	struct tt_engine *engine;
 	struct tt_dir *dir;
-	struct tt_job *job; /* being filled */
+	struct tt_plan_policy policy; /* as it holds here */
+	struct tt_job *job;           /* being filled */
 };
 
 /* What a link does not do. */
@@ -55,29 +59,24 @@ void tt_planner_tell(struct tt_engine *engine, const struct tt_dir *dir, const c
 		event.kind = TT_EVENT_SKIP_NONREG;
 	if (action->kind == TT_PLAN_SKIP_DIR)
 		event.kind = TT_EVENT_SKIP_DIR;
-	engine->events.event(engine->events.context, &event);
+	tt_branch_tell(engine, &event);
 }
 
 static void entries_queue_job(struct planner_entries *entries)
 {
 	struct tt_engine *engine = entries->engine;
 	struct tt_job *job = entries->job;
+	struct tt_lane *lane = tt_lane_of(entries->dir);
 
 	entries->job = NULL;
 	if (!job)
 		return;
 	pthread_mutex_lock(&engine->lock);
-	while ((engine->jobs_queued >= TT_MOST_JOBS || engine->tasks_out >= TT_MOST_TASKS)
-		&& !atomic_load(&engine->stop))
+	while (tt_lane_is_full(lane) && !atomic_load(&engine->stop))
 		tt_engine_wait_plan(engine, NULL);
 	entries->dir->pending += job->count;
 	entries->dir->jobs += job->count;
-	engine->tasks_out += job->count;
-	job->next = NULL;
-	*engine->jobs_last = job;
-	engine->jobs_last = &job->next;
-	engine->jobs_queued++;
-	tt_engine_wake_workers(engine, 1);
+	tt_lane_queue_job(engine, lane, job);
 	pthread_mutex_unlock(&engine->lock);
 }
 
@@ -175,6 +174,19 @@ static bool entries_is_linked(
 	       && stx.stx_dev_minor == existing->dev_minor;
 }
 
+/* A task that is in no job. */
+static void entries_count_task(struct planner_entries *entries, int change)
+{
+	struct tt_lane *lane = tt_lane_of(entries->dir);
+
+	pthread_mutex_lock(&entries->engine->lock);
+	entries->dir->pending += (unsigned)change;
+	entries->dir->jobs += (unsigned)change;
+	if (lane) /* not under -n */
+		lane->tasks_out += (unsigned)change;
+	pthread_mutex_unlock(&entries->engine->lock);
+}
+
 /* A name whose inode has been met before. Returns false if it is to be treated like any other after
  * all. */
 static bool entries_follow(struct planner_entries *entries, struct tt_task *task)
@@ -205,20 +217,12 @@ static bool entries_follow(struct planner_entries *entries, struct tt_task *task
 	}
 	task->action.item = (task->action.item & ~entries_of_content) | TT_ITEM_HARD_LINK;
 	*follower = (struct tt_follower){.dir = dir, .task = *task};
-	pthread_mutex_lock(&engine->lock);
-	dir->pending++;
-	dir->jobs++;
-	engine->tasks_out++;
-	pthread_mutex_unlock(&engine->lock);
+	entries_count_task(entries, 1);
 	int r = engine->policy.dry_run ? 1 + (int)TT_LINKSET_ARRIVED
 				       : tt_linkset_follow(engine->links, task->group, follower);
 
 	if (r != 0) { /* nobody will hand it back */
-		pthread_mutex_lock(&engine->lock);
-		dir->pending--;
-		dir->jobs--;
-		engine->tasks_out--;
-		pthread_mutex_unlock(&engine->lock);
+		entries_count_task(entries, -1);
 		free(follower);
 	}
 	/* The name is made anew, whatever was under it. */
@@ -267,7 +271,7 @@ static bool entries_hard_link(struct planner_entries *entries, struct tt_task *t
 			     || task->action.kind == TT_PLAN_NODE);
 
 	if (!waits) {
-		tt_apply_settle_group(&engine->workers[engine->worker_count], task->group, true);
+		tt_apply_settle_group(tt_branch_worker(engine), task->group, true);
 		task->group = NULL;
 	}
 	return false;
@@ -323,7 +327,7 @@ static bool entries_plan(struct planner_entries *entries, struct tt_task *task)
 
 	if (wanted->twin != TT_ENTRY_NONE)
 		task->existing = &dir->destination.entries[wanted->twin];
-	tt_plan_entry(&engine->policy.plan, wanted, task->existing, &task->action);
+	tt_plan_entry(&entries->policy, wanted, task->existing, &task->action);
 	bool skipped =
 		task->action.kind == TT_PLAN_SKIP || task->action.kind == TT_PLAN_SKIP_NONREG;
 
@@ -378,7 +382,8 @@ static void entries_find_renamed(struct tt_engine *engine, struct tt_dir *dir)
 
 void tt_planner_entries(struct tt_engine *engine, struct tt_dir *dir)
 {
-	struct planner_entries entries = {.engine = engine, .dir = dir};
+	struct planner_entries entries = {
+		.engine = engine, .dir = dir, .policy = tt_volume_plan_policy(engine, dir)};
 
 	if (dir->destination_name && dir->source.count > 0)
 		entries_find_renamed(engine, dir);

@@ -26,8 +26,10 @@
 #include "tree/entry.h"
 #include "tree/listing.h"
 
+struct tt_branch;
 struct tt_device_table;
 struct tt_inplace;
+struct tt_lane;
 struct tt_linkset;
 struct tt_linkset_group;
 struct tt_share;
@@ -82,7 +84,8 @@ struct tt_task {
 	bool is_follower;
 };
 
-/* Planning stops ahead at so many that nobody has done yet, and goes on at half of them. */
+/* Planning stops ahead at so many that nobody has done yet, for each disk, and goes on at half of
+ * them. */
 enum {
 	TT_MOST_JOBS = 256,
 	TT_MOST_TASKS = 8192
@@ -115,6 +118,7 @@ struct tt_arrival {
 
 struct tt_batch {
 	struct tt_pacer_batch paced;
+	struct tt_batch *outer; /* in the middle of whose arrival this one arrives, by one worker */
 	struct tt_volume *volume;
 	uint64_t bytes;
 	struct tt_arrival *arrivals[TT_PACER_BATCH_FILES]; /* owned */
@@ -126,7 +130,7 @@ struct tt_worker {
 	struct tt_copy_worker copy;
 	struct tt_neutral_stats cache_stats;
 	struct tt_engine_stats stats; /* rsync's part and ours, added up at the end */
-	unsigned arriving;            /* batches whose arrival it is in the middle of */
+	struct tt_batch *arriving;    /* whose arrival it is in the middle of, innermost */
 	struct tt_batch *batch;       /* being filled */
 	struct tt_writer_hooks hooks;
 };
@@ -146,8 +150,10 @@ struct tt_engine {
 	const char *destination;
 	const struct tt_log *log;
 	struct tt_engine_events events;
-	unsigned worker_count;
-	unsigned most_entries_ahead, most_dirs_ahead, most_batches, batch_files;
+	unsigned worker_count; /* of the first disk; the engine thread's own stands behind them */
+	unsigned most_workers; /* of all disks together: each needs descriptors */
+	unsigned most_entries_ahead, most_dirs_ahead;
+	unsigned batch_fds;        /* for files on their way */
 	_Atomic uint64_t start_ns; /* 0: not begun; progress may be asked before */
 	struct tt_device_table *devices;
 	struct tt_linkset *links;
@@ -169,10 +175,8 @@ struct tt_engine {
 	_Atomic unsigned told_of_loss, untold; /* errors of file systems that are gone (reason.h) */
 	_Atomic uint64_t files_known, files_done, bytes_known, bytes_done;
 	_Atomic bool listing_complete;
-	_Atomic uint64_t list_ns; /* until then */
-
-	/* Taken by a worker that tries a file alone on a full disk; before `lock`. */
-	pthread_mutex_t space_lock;
+	_Atomic uint64_t list_ns;     /* until then */
+	_Atomic unsigned batch_files; /* so many at most in one; less with more disks */
 
 	/* guarded by lock */
 	pthread_mutex_t lock;
@@ -187,24 +191,28 @@ struct tt_engine {
 	struct tt_share *shares;            /* large listings that idle workers may help with */
 	unsigned listings;                  /* directories that are being listed now */
 	unsigned entries_ahead, dirs_ahead; /* listed or being listed, and not yet planned */
-	struct tt_job *jobs, **jobs_last;
-	unsigned jobs_queued;
-	struct tt_pacer_sink arrived;
 	struct tt_inplace *claims; /* files with several names that are being written in place */
-	unsigned batches_held; /* of these: in the middle of arriving, by workers that wait for the
-				  others */
+	struct tt_lane *lanes;     /* one for each disk that is written to */
+	unsigned lane_count;
+	unsigned most_busy, most_batches; /* workers and batches for one of them */
 	unsigned idle_workers;
-	bool plan_waits;                     /* the engine thread sleeps on plan_ready */
+	unsigned plan_waits;                 /* so many planners sleep on plan_ready */
 	const struct tt_dir *plan_waits_for; /* until this one is listed; NULL: for anything */
-	bool listing_rests;   /* enough is listed; nobody goes on before half of it is planned */
-	unsigned batches_out; /* submitted, not yet arrived */
-	unsigned unlisted;    /* directories known and not yet listed */
-	unsigned tasks_out;   /* planned and not done */
+	bool listing_rests; /* enough is listed; nobody goes on before half of it is planned */
+	unsigned unlisted;  /* directories known and not yet listed */
 	bool no_more_work, root_finished;
 	struct tt_volume *volumes;
 
-	/* engine thread only */
-	bool io_error; /* no deletions any more */
+	/* Held by whoever plans: the engine thread, or the thread of a branch (branch.h). Before
+	 * `lock`; given up while one sleeps. */
+	pthread_mutex_t turn;
+	/* guarded by turn */
+	struct tt_branch *branch;   /* whose turn it is */
+	struct tt_branch *branches; /* in the order of what is told; the first one tells at once */
+	struct tt_branch *told;     /* complete; freed at the end */
+	unsigned branch_count;
+	size_t kept_bytes; /* of what is not told yet */
+	bool io_error;     /* no deletions any more */
 	bool said_no_deletions;
 	bool deleting_pass, copying_pass; /* what the present walk over the trees is for; constant
 					     while workers list */
@@ -212,8 +220,8 @@ struct tt_engine {
 	struct tt_neutral_stats cache_stats;
 };
 
-/* The engine thread sleeps until `dir` is listed, or with NULL until something of the run has
- * changed. With the lock held. */
+/* Whoever plans sleeps until `dir` is listed, or with NULL until something of the run has changed;
+ * others may plan meanwhile. With the lock held. */
 void tt_engine_wait_plan(struct tt_engine *engine, const struct tt_dir *dir);
 
 /* `dir` is listed, or with NULL something else has changed that it may wait for. With the lock

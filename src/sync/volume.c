@@ -13,6 +13,11 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "sync/lane.h"
+#include "sys/fd.h"
+#include "sys/granularity.h"
+#include "sys/temporary.h"
+
 struct tt_volume *tt_volume_get(struct tt_engine *engine, int fd, struct tt_volume *near)
 {
 	struct stat st;
@@ -54,6 +59,7 @@ struct tt_volume *tt_volume_find(struct tt_engine *engine, uint32_t dev_major, u
 		true; /* until a read is refused: a source is never written to */
 	(void)tt_device_get(engine->devices, fd, &made->device);
 	volume_set_facts(engine, made);
+	made->granularity_ns = tt_granularity_guess(made->device.fs_type, fd);
 	pthread_mutex_lock(&engine->lock);
 	/* Somebody else may have been faster. */
 	for (volume = engine->volumes; volume; volume = volume->next) {
@@ -103,17 +109,49 @@ static int volume_start_pacer(struct tt_engine *engine, struct tt_volume *volume
 	return 0;
 }
 
+/* Where nothing is probed for the sake of the cache. */
+static void volume_try_granularity(struct tt_volume *volume, int dir_fd)
+{
+	TT_FD_AUTO fd = tt_temporary_open(dir_fd, NULL);
+
+	if (fd >= 0)
+		(void)tt_granularity_try(fd, &volume->granularity_ns);
+}
+
+struct tt_plan_policy tt_volume_plan_policy(
+	const struct tt_engine *engine, const struct tt_dir *dir)
+{
+	struct tt_plan_policy policy = engine->policy.plan;
+
+	if (dir->to)
+		policy.granularity_ns = dir->to->granularity_ns;
+	return policy;
+}
+
 int tt_volume_prepare(struct tt_engine *engine, struct tt_volume *volume, int dir_fd)
 {
+	struct tt_lane *lane;
+
 	if (volume->is_destination)
 		return 0;
+	int r = tt_lane_get(engine, volume->device.disk, &lane);
+
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&engine->lock);
+	volume->lane = lane;
+	pthread_mutex_unlock(&engine->lock);
 	volume->is_destination = true;
 	const struct tt_mechanism *first =
 		tt_mechanism_choose(TT_MECHANISM_NEW, TT_MECHANISM_LARGE, volume->facts);
 
-	if (first->kind == TT_MECHANISM_ORDINARY) /* nothing to write back, or not wanted */
+	if (first->kind == TT_MECHANISM_ORDINARY) { /* nothing to write back, or not wanted */
+		volume_try_granularity(volume, dir_fd);
 		return 0;
+	}
 	tt_probe_run_quick(dir_fd, &volume->probe);
+	if (volume->probe.time_granularity_ns > 0)
+		volume->granularity_ns = volume->probe.time_granularity_ns;
 	volume->paced = true;
 	if (volume->probe.cachestat == TT_PROBE_NO)
 		volume->neutral.method = TT_RESIDENCY_MINCORE;

@@ -26,7 +26,9 @@ struct tt_volume {
 	struct tt_pacer *pacer; /* of the disk; shared between volumes; NULL when not paced */
 	bool owns_pacer;
 	_Atomic unsigned refusals; /* files that it would not take, in a row (reason.h) */
+	struct tt_lane *lane;      /* of the disk, once it is a destination */
 	struct tt_probe probe;
+	uint64_t granularity_ns;        /* of times: tried if it is a destination, else guessed */
 	_Atomic bool told_no_direct[2]; /* reading, writing */
 	struct tt_clone_memory clones;  /* what is cloned to it */
 };
@@ -52,6 +54,10 @@ const struct tt_mechanism *tt_volume_choose(const struct tt_volume *volume,
  * if it is a matter of that. `why` NULL: nothing to say. Any thread. */
 void tt_volume_tell_no_direct(struct tt_engine *engine, struct tt_volume *volume,
 	const struct tt_dir *dir, const char *name, bool writing, const char *why);
+
+/* The options as they hold for what is planned in the directory. Whoever plans. */
+struct tt_plan_policy tt_volume_plan_policy(
+	const struct tt_engine *engine, const struct tt_dir *dir);
 
 /* After the run: adds the pacers' figures and a line per volume to the statistics. */
 void tt_volume_report(struct tt_engine *engine, struct tt_engine_stats *stats);

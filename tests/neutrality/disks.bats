@@ -1,0 +1,249 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+#
+# Which files share a disk, on real mounts; and several disks in one run: each keeps its own pace and its own bound of dirty bytes. No test passes
+# or fails by time: a disk that is frozen (fsfreeze) stands for one that is infinitely slow, and what is asked is what is there meanwhile.
+load ../scratch
+
+setup() {
+	begin_scratch
+	need_root
+	cd "$BATS_TEST_TMPDIR" || return 1
+	HELPER=
+}
+
+teardown() {
+	cd / || return 1
+	thaw
+	[[ -z $HELPER ]] || end_process "$HELPER"
+	[[ ! -f $BATS_TEST_TMPDIR/limited ]] || unlimit
+	if [[ -f $BATS_TEST_TMPDIR/image.loop ]]; then
+		umount "$BATS_TEST_TMPDIR"/p? 2>/dev/null || true
+		partx -d "$(<"$BATS_TEST_TMPDIR/image.loop")"
+	fi
+	remove_disks "$BATS_TEST_TMPDIR"
+}
+
+thaw() {
+	local dir
+	for dir in "$BATS_TEST_TMPDIR"/dst/*; do
+		fsfreeze -u "$dir" 2>/dev/null || true
+	done
+}
+
+# What devicetool says is the disk of PATH: its name and number.
+disk_of() { # PATH
+	devicetool "$1" | sed 's/.* on \("[^"]*" ([0-9:]*)\).*/\1/'
+}
+
+same_disk() { # PATH PATH
+	[[ $(disk_of "$1") == "$(disk_of "$2")" ]] || { devicetool "$1" "$2"; return 1; }
+}
+
+other_disk() { # PATH PATH
+	[[ $(disk_of "$1") != "$(disk_of "$2")" ]] || { devicetool "$1" "$2"; return 1; }
+}
+
+@test "partitions of one disk are one disk" {
+	command -v sfdisk >/dev/null || skip "sfdisk is not installed"
+	truncate -s 200M image
+	printf 'label: gpt\nsize=90M\nsize=90M\n' | sfdisk -q image
+	device=$(losetup --find --show --direct-io=on image)
+	echo "$device" >image.loop
+	# The kernel here reads no tables: partx tells it.
+	partx -a "$device"
+	for number in 1 2; do
+		mkfs.ext4 -q -F "${device}p$number"
+		mkdir "p$number"
+		mount "${device}p$number" "p$number"
+	done
+	same_disk p1 p2
+	[[ $(disk_of p1) == "\"${device#/dev/}\""* ]]
+	other_disk p1 .
+}
+
+@test "subvolumes of btrfs are one disk, mounted or not" {
+	make_disk "$PWD/one" 256M btrfs
+	btrfs -q subvolume create one/sub
+	btrfs -q subvolume create one/other
+	mkdir alone
+	mount -o subvol=other "$(disk_device "$PWD/one")" alone
+	[[ $(stat -c %d one) != "$(stat -c %d one/sub)" && $(stat -c %d one) == "$(stat -c %d alone)" || $(stat -c %d one) != "$(stat -c %d alone)" ]]
+	same_disk one one/sub
+	same_disk one alone
+	same_disk one/sub alone
+}
+
+@test "a loop device is a disk of its own, not that of its image" {
+	make_disk "$PWD/one" 64M
+	make_disk "$PWD/two" 64M
+	other_disk one two
+	other_disk one .
+	[[ $(disk_of one) == "\"$(basename "$(disk_device "$PWD/one")")\""* ]]
+}
+
+@test "a bind mount is the disk that it shows" {
+	make_disk "$PWD/one" 64M
+	mkdir one/dir bound
+	mount --bind one/dir bound
+	same_disk one bound
+	other_disk bound .
+}
+
+@test "an overlay is the disk of its upper directory; where that cannot be seen, its own" {
+	make_disk "$PWD/one" 64M
+	make_disk "$PWD/two" 64M
+	mkdir one/lower two/upper two/work merged
+	mount -t overlay overlay -o "lowerdir=$PWD/one/lower,upperdir=$PWD/two/upper,workdir=$PWD/two/work" merged
+	same_disk merged two
+	other_disk merged one
+	# The path of the mount options is another's now.
+	mv two/upper two/hidden
+	[[ $(disk_of merged) == '""'* ]]
+	mv two/hidden two/upper
+}
+
+@test "each tmpfs is a disk of its own" {
+	mkdir one two
+	mount -t tmpfs -o size=1M tmpfs one
+	mount -t tmpfs -o size=1M tmpfs two
+	other_disk one two
+	[[ $(disk_of one) == '""'* ]]
+}
+
+# Two disks below dst, A and B.
+make_two() { # SIZE
+	mkdir -p dst src
+	mount -t tmpfs tmpfs src
+	make_disk "$PWD/dst/A" "$1"
+	make_disk "$PWD/dst/B" "$1"
+}
+
+await() { # WHAT COMMAND...
+	local what=$1 tries=${PATIENCE:-1200}
+	shift
+	until "$@"; do
+		((tries-- > 0)) || { echo "not within a minute: $what"; return 1; }
+		[[ -z $HELPER ]] || kill -0 "$HELPER" 2>/dev/null || { echo "ended before: $what"; cat helper.err; return 1; }
+		sleep 0.05
+	done
+}
+
+is_complete() { # DIRECTORY
+	[[ $(find "src/$1" -type f | wc -l) == "$(find "dst/$1" -type f ! -name '.*.tt-??????' | wc -l)" ]]
+}
+
+has_begun() { # DIRECTORY
+	[[ -n $(find "dst/$1" -type f -print -quit 2>/dev/null) ]]
+}
+
+begin_copy() { # ARGUMENT...
+	"$TIPTOE" "$@" >helper.out 2>helper.err 3>&- &
+	HELPER=$!
+}
+
+ends_well() {
+	local code=0
+	wait "$HELPER" || code=$?
+	HELPER=
+	[[ $code -eq 0 ]] || { echo "exit code $code"; cat helper.err; return 1; }
+	treecmp src/A dst/A
+	treecmp src/B dst/B
+	! grep -q 'internal error' helper.err
+}
+
+# The first disk stops dead when it has got its first files; the other one must become complete none the less.
+frozen_one_holds_up_nobody() { # SLOW FAST ARGUMENT...
+	local slow=$1 fast=$2
+	shift 2
+	begin_copy -a "$@" src/A src/B dst
+	await "$slow has begun" has_begun "$slow"
+	fsfreeze -f "dst/$slow"
+	await "$fast is complete" is_complete "$fast"
+	if is_complete "$slow"; then
+		echo "$slow was not slow"
+		return 1
+	fi
+	[[ -d /proc/$HELPER ]]
+	fsfreeze -u "dst/$slow"
+	ends_well
+}
+
+@test "large files: a disk that stands still does not hold up another" {
+	make_two 400M
+	mkdir src/A src/B
+	# More than the workers of one disk, and than its bound of dirty bytes.
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		make_file "src/A/f$i" 20M
+		make_file "src/B/f$i" 9M
+	done
+	frozen_one_holds_up_nobody A B
+}
+
+@test "thousands of small files: a disk that stands still does not hold up another, with few workers too" {
+	make_two 200M
+	mkdir src/A src/B
+	# More than may be planned ahead for one disk: 8192 names.
+	make_small_files src/A 9500 300
+	make_small_files src/B 1500 300
+	frozen_one_holds_up_nobody A B
+	rm -rf dst/A/* dst/B/*
+	frozen_one_holds_up_nobody A B --workers=1
+}
+
+@test "with names told: the order is that of one disk, whichever was faster" {
+	make_two 200M
+	mkdir -p src/A src/B plain
+	make_small_files src/A 9000 100
+	make_small_files src/B 500 100
+	"$TIPTOE" -ai src/A src/B plain >wanted
+	begin_copy -ai src/A src/B dst
+	await "A has begun" has_begun A
+	fsfreeze -f dst/A
+	await "B is complete" is_complete B
+	fsfreeze -u dst/A
+	ends_well
+	# Both mount points were there.
+	diff <(grep -v '/$' wanted) <(grep -v '/$' helper.out)
+	diff <(sed 's/^[^ ]* //' wanted) <(sed 's/^[^ ]* //' helper.out)
+}
+
+# The root group of the v1 hierarchy: a limit in a child group does not bind writeback.
+LIMIT=/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device
+
+limit() { # DIRECTORY BYTES-PER-SECOND
+	local device
+	device=$(disk_device "$PWD/$1")
+	device=$(cat "/sys/block/${device#/dev/}/dev")
+	echo "$device" >limited
+	echo "$device $2" >$LIMIT
+}
+
+unlimit() {
+	echo "$(cat "$BATS_TEST_TMPDIR/limited") 0" >$LIMIT
+	rm "$BATS_TEST_TMPDIR/limited"
+}
+
+@test "a slow disk and a fast one: each has its own bound of dirty bytes" {
+	[[ -w $LIMIT ]] || skip "no blkio controller of version 1 with limits"
+	make_two 300M
+	mkdir src/A src/B
+	for i in 1 2 3 4; do
+		make_file "src/A/f$i" 16M
+		make_file "src/B/f$i" 32M
+	done
+	limit dst/A $((16 << 20))
+	begin_copy -a --stats --dirty-limit=8M src/A src/B dst
+	await "B is complete" is_complete B
+	if is_complete A; then
+		echo "A was not slow"
+		return 1
+	fi
+	dirty_pages=$(dirty dst/A dst/B)
+	unlimit
+	ends_well
+	expect "dirty pages while A was written" "$dirty_pages" "<=" $((8 << 20 >> 12))
+	peak=$(sed -n 's/^Peak dirty bytes: \([0-9,]*\).*/\1/p' helper.out | tr -d ,)
+	expect "peak dirty bytes of both" "$peak" "<=" $((16 << 20))
+	expect "peak dirty bytes of both" "$peak" ">" $((8 << 20))
+}
