@@ -87,7 +87,8 @@ _tiptoe()
 			--cache=
 			--dirty-limit=
 			--verify-cache
-			--probe=
+			--probe
+			--json
 			--workers=
 			-V --version
 			--help

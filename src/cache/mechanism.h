@@ -64,6 +64,7 @@ enum tt_mechanism_kind {
 struct tt_mechanism {
 	enum tt_mechanism_kind kind;
 	const char *words; /* for people: --stats, --probe, -v */
+	const char *why;   /* this and nothing else: --probe */
 };
 
 enum tt_mechanism_size tt_mechanism_size_of(uint64_t bytes);

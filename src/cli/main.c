@@ -14,6 +14,8 @@
  *	sys/ring.c		io_uring, named like system calls
  *	sys/ring_twin.c		the same with threads instead
  *	sys/probe.c		what the kernel really does
+ *	sys/facts.c		what a file system can do
+ *	sys/facts_names.c	the same for its names
  *	sys/granularity.c	how finely times are kept
  *	sys/temporary.c		a file for an experiment
  *	sys/residency.c		which pages are in memory
@@ -68,7 +70,9 @@
  *	cli/report.c		rsync's lines, stats, status line
  *	cli/progress.c		rate, remaining time, files
  *	cli/control.c		signals, timers, the engine's thread
- *	cli/probetable.c	the answers of --probe
+ *	cli/probing.c		the answers of --probe
+ *	cli/probetable.c	the same for people
+ *	cli/probejson.c		the same for programs
  *	cli/main.c		this: from argv to exit
  */
 #include <errno.h>
@@ -86,6 +90,7 @@
 #include "cli/control.h"
 #include "cli/options.h"
 #include "cli/optiontable.h"
+#include "cli/probejson.h"
 #include "cli/probetable.h"
 #include "cli/report.h"
 
@@ -134,6 +139,25 @@ static enum tt_exit main_show(const struct tt_options *options)
 	else
 		puts("tiptoe  version " TIPTOE_VERSION);
 	return main_finish_stdout();
+}
+
+static enum tt_exit main_probe(const struct tt_options *options)
+{
+	char message[TT_OPTIONS_MESSAGE_SIZE];
+	struct tt_probing probing;
+	enum tt_exit code = tt_probing_run(options->probe_dir, &probing, message, sizeof(message));
+
+	if (code == TT_EXIT_OK || code == TT_EXIT_PARTIAL) {
+		if (!options->json)
+			tt_probetable_write(stdout, &probing);
+		else if (tt_probejson_write(stdout, &probing) < 0 && !ferror(stdout))
+			return main_complain(tt_error_text(ENOMEM), TT_EXIT_MEMORY);
+		enum tt_exit written = main_finish_stdout();
+
+		if (written != TT_EXIT_OK)
+			return written;
+	}
+	return code == TT_EXIT_OK ? code : main_complain(message, code);
 }
 
 /* The last line, in the form that scripts know from rsync. */
@@ -252,11 +276,7 @@ int main(int argc, char **argv)
 	if (options.show_help || options.show_version || options.dump_options) {
 		code = main_show(&options);
 	} else if (options.probe_dir) {
-		code = tt_probetable_print(options.probe_dir, message, sizeof(message));
-		if (code != TT_EXIT_OK)
-			main_complain(message, code);
-		else
-			code = main_finish_stdout();
+		code = main_probe(&options);
 	} else {
 		code = main_copy(&options);
 	}

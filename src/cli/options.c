@@ -170,13 +170,14 @@ static enum tt_exit options_apply(
 		return options_set_cache(options, use, message);
 	case TT_OPTIONTABLE_REFLINK:
 		return options_set_reflink(field, use, message);
-	case TT_OPTIONTABLE_TEXT:
-		*(const char **)field = use->value;
-		return TT_EXIT_OK;
 	case TT_OPTIONTABLE_PATTERN_EXCLUDE:
 		return options_add_pattern(options, use, false, message);
 	case TT_OPTIONTABLE_PATTERN_INCLUDE:
 		return options_add_pattern(options, use, true, message);
+	case TT_OPTIONTABLE_PROBE:
+		options->probe = true;
+		options->probe_dir = use->value;
+		return TT_EXIT_OK;
 	case TT_OPTIONTABLE_ARCHIVE:
 		options_set_archive(&options->engine.plan);
 		return TT_EXIT_OK;
@@ -246,7 +247,7 @@ static enum tt_exit options_parse_long(struct tt_options *options, const char *t
 			suggestion ? "?" : "");
 	}
 	if (use.row->type != TT_OPTIONTABLE_REFUSED) {
-		if (use.value && !use.row->argument)
+		if (use.value && !use.row->argument && use.row->type != TT_OPTIONTABLE_PROBE)
 			return options_fail(message, TT_EXIT_USAGE, "%s takes no argument", typed);
 		if (!use.value && use.row->argument && !*next)
 			return options_fail(message, TT_EXIT_USAGE, "%s needs an argument: %s",
@@ -286,6 +287,19 @@ static bool options_is_remote(const char *operand)
 	size_t plain = strcspn(operand, ":/");
 
 	return (plain > 0 && operand[plain] == ':') || strncmp(operand, "rsync://", 8) == 0;
+}
+
+/* --probe DIR, --probe --json DIR, --probe=DIR. */
+static enum tt_exit options_finish_probe(struct tt_options *options, char *message)
+{
+	if (options->operand_count + (options->probe_dir != NULL) > 1)
+		return options_fail(message, TT_EXIT_USAGE,
+			"--probe copies nothing: it takes one directory and no SRC or DST");
+	if (options->operand_count == 1)
+		options->probe_dir = options->operands[0];
+	if (!options->probe_dir || !*options->probe_dir)
+		return options_fail(message, TT_EXIT_USAGE, "--probe needs a directory");
+	return TT_EXIT_OK;
 }
 
 /* What several options mean together. */
@@ -334,12 +348,10 @@ static enum tt_exit options_finish(struct tt_options *options, char *message)
 	else if (options->delete_during || options->delete_any)
 		engine->delete_mode = TT_DELETE_DURING;
 
-	if (options->probe_dir) {
-		if (options->operand_count > 0)
-			return options_fail(message, TT_EXIT_USAGE,
-				"--probe copies nothing: it takes one directory and no SRC or DST");
-		return TT_EXIT_OK;
-	}
+	if (options->probe)
+		return options_finish_probe(options, message);
+	if (options->json)
+		return options_fail(message, TT_EXIT_USAGE, "--json needs --probe");
 	for (unsigned i = 0; i < options->operand_count; i++) {
 		if (options_is_remote(options->operands[i]))
 			return options_fail(message, TT_EXIT_UNSUPPORTED,

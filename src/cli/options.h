@@ -39,7 +39,8 @@ struct tt_options {
 	bool whole_file; /* -W is what tiptoe does between local trees */
 	bool inplace;
 	enum tt_engine_inplace append;
-	const char *probe_dir;
+	bool probe, json;
+	const char *probe_dir; /* the one operand, or what stands behind --probe= */
 
 	/* Owned array of borrowed strings; the last one is the destination. */
 	const char **operands;

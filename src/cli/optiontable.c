@@ -34,8 +34,8 @@
 #define SIZE    TT_OPTIONTABLE_SIZE
 #define WORKERS TT_OPTIONTABLE_WORKERS
 #define MODE    TT_OPTIONTABLE_CACHE
-#define TEXT    TT_OPTIONTABLE_TEXT
 #define REFLINK TT_OPTIONTABLE_REFLINK
+#define PROBE   TT_OPTIONTABLE_PROBE
 
 /* clang-format off */
 const struct tt_optiontable_row tt_optiontable[] = {
@@ -89,7 +89,8 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	{"cache", 0, "POLICY", MODE, AT(engine.cache.mode), CACHE, "what becomes of cached pages: leave (as found, default), keep (do nothing about them), drop (everything touched goes), direct (leave, with O_DIRECT where possible)", "0.1", false},
 	{"dirty-limit", 0, "SIZE", SIZE, AT(engine.cache.dirty_limit_bytes), CACHE, "at most so many bytes not yet on disk (default 48M, less in a small memory cgroup)", "0.1", false},
 	{"verify-cache", 0, NULL, FLAG, AT(engine.verify_cache), CACHE, "count the resident pages of both trees at the end", "0.1", false},
-	{"probe", 0, "DIR", TEXT, AT(probe_dir), CACHE, "show what the kernel can do on the file system of DIR; copies nothing", "0.1", false},
+	{"probe", 0, NULL, PROBE, 0, CACHE, "show what the kernel can do on the file system of the one directory that is named; copies nothing", "0.1", false},
+	{"json", 0, NULL, FLAG, AT(json), CACHE, "with --probe: for programs", "0.1", false},
 
 	{"workers", 0, "N", WORKERS, AT(engine.workers), OTHER, "threads that list and copy, 1 to 256, for each disk", "0.1", false},
 	{"version", 'V', NULL, FLAG, AT(show_version), OTHER, "show the version", "0.1", false},

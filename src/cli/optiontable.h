@@ -17,7 +17,7 @@ enum tt_optiontable_type {
 	TT_OPTIONTABLE_WORKERS, /* unsigned, 1 to 256 */
 	TT_OPTIONTABLE_CACHE,   /* enum tt_cache_mode */
 	TT_OPTIONTABLE_REFLINK, /* enum tt_clone_mode */
-	TT_OPTIONTABLE_TEXT,    /* const char *, borrowed from argv */
+	TT_OPTIONTABLE_PROBE,   /* bool; a directory may stand behind "=" */
 	TT_OPTIONTABLE_PATTERN_EXCLUDE,
 	TT_OPTIONTABLE_PATTERN_INCLUDE,
 	TT_OPTIONTABLE_ARCHIVE, /* several flags at once */

@@ -487,7 +487,7 @@ static enum file_outcome file_do(struct file_copy *copy)
 	if (outcome == FILE_CHANGED) {
 		/* In place, what the first try has written must not count as what was there. */
 		if (copy->in_place)
-			tt_arrive_drain(copy->worker);
+			tt_arrive_drain(copy->worker, copy->dir->to->lane);
 		copy->last_try = true;
 		outcome = file_try(copy);
 	}

@@ -25,6 +25,7 @@
 #include "copy/unwritten.h"
 #include "sync/apply_file.h"
 #include "sync/arrive.h"
+#include "sync/lane.h"
 #include "sync/volume.h"
 #include "sys/fd.h"
 #include "tree/alias.h"
@@ -46,7 +47,8 @@ static bool inplace_is_claimed(const struct tt_engine *engine, dev_t dev, ino_t 
 	return false;
 }
 
-static void inplace_claim(struct tt_worker *worker, struct tt_inplace *inplace)
+static void inplace_claim(
+	struct tt_worker *worker, struct tt_lane *lane, struct tt_inplace *inplace)
 {
 	struct tt_engine *engine = worker->engine;
 
@@ -55,9 +57,9 @@ static void inplace_claim(struct tt_worker *worker, struct tt_inplace *inplace)
 	pthread_mutex_lock(&engine->lock);
 	/* In the middle of arrivals (a follower that leads now) the holder may be one of these, and
 	 * will not arrive before this one: its content has been written, that must do. */
-	while (worker->arriving == 0 && inplace_is_claimed(engine, inplace->dev, inplace->ino)) {
-		if (engine->arrived.first)
-			tt_arrive_run(worker);
+	while (!worker->arriving && inplace_is_claimed(engine, inplace->dev, inplace->ino)) {
+		if (lane->arrived.first)
+			tt_arrive_run(worker, lane);
 		else
 			pthread_cond_wait(&engine->batch_ready, &engine->lock);
 	}
@@ -118,7 +120,7 @@ int tt_inplace_open(struct tt_worker *worker, struct tt_dir *dir, const struct t
 	inplace->ino = st.st_ino;
 	inplace->is_source = st.st_dev == source->st_dev && st.st_ino == source->st_ino;
 	if (st.st_nlink > 1) {
-		inplace_claim(worker, inplace);
+		inplace_claim(worker, tt_lane_of(dir), inplace);
 		/* Whoever had it has changed it. */
 		if (fstat(fd, &st) < 0)
 			return -errno;
@@ -393,8 +395,9 @@ static void inplace_disown(const struct tt_arrival *arrival)
 		|| (st.st_mtim.tv_sec == inplace->old_mtime.tv_sec
 			&& st.st_mtim.tv_nsec == inplace->old_mtime.tv_nsec))
 		return;
-	if (arrival->wanted->mtime_sec == 0)
-		times[1].tv_sec = 1;
+	/* Some file systems cut off two seconds. */
+	if (arrival->wanted->mtime_sec >= 0 && arrival->wanted->mtime_sec < 2)
+		times[1].tv_sec = 2;
 	(void)futimens(arrival->paced.fd, times);
 }
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,11 +40,15 @@ void tt_temporary_name(char ret_name[TT_TEMPORARY_NAME_SIZE])
 	ret_name[length] = '\0';
 }
 
+/* The directory keeps its time, if it is ours to set: nothing of it has changed. */
 static int temporary_open_named(int dir_fd)
 {
 	char name[TT_TEMPORARY_NAME_SIZE];
+	struct stat before;
 	int fd = -1;
 
+	if (fstat(dir_fd, &before) < 0)
+		return -errno;
 	for (unsigned i = 0; i < TEMPORARY_MOST_TRIES && fd < 0; i++) {
 		tt_temporary_name(name);
 		fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -59,6 +64,9 @@ static int temporary_open_named(int dir_fd)
 		close(fd);
 		return r;
 	}
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, before.st_mtim};
+
+	(void)futimens(dir_fd, times);
 	return fd;
 }
 
@@ -85,7 +93,7 @@ int tt_temporary_open(int dir_fd, int *ret_error)
 	/* ENOTSUP: not here; EISDIR, ENOENT: a kernel, or a FUSE server, that does not know the
 	 * flag (open(2)); EINVAL, ENOSYS: some servers. */
 	if (error != -EOPNOTSUPP && error != -EISDIR && error != -ENOENT && error != -EINVAL
-		&& error != -ENOSYS)
+		&& error != -ENOSYS && error != -EPERM)
 		return error;
 	fd = temporary_open_named(dir_fd);
 	if (fd >= 0 && ret_error)

@@ -258,17 +258,6 @@ refuses() {
 	refuses 1 "--probe copies nothing" --probe . a b
 }
 
-@test "--probe prints what, answer, and what follows" {
-	run "$TIPTOE" --probe .
-	[ "$status" -eq 0 ]
-	[[ ${lines[0]} =~ ^what\ +answer\ +what\ follows$ ]]
-	for i in 1 2 3 4 5 6 7 8; do
-		[[ ${lines[i]} =~ \ (yes|no|unknown)\  ]]
-	done
-	# No temporary stays.
-	[ -z "$(ls -A)" ]
-}
-
 @test "standard output that cannot be written to is an error and no crash" {
 	mkdir a
 	echo x > a/f

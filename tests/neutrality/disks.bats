@@ -149,7 +149,7 @@ ends_well() {
 	[[ $code -eq 0 ]] || { echo "exit code $code"; cat helper.err; return 1; }
 	treecmp src/A dst/A
 	treecmp src/B dst/B
-	! grep -q 'internal error' helper.err
+	[[ $(<helper.err) != *'internal error'* ]]
 }
 
 # The first disk stops dead when it has got its first files; the other one must become complete none the less.
