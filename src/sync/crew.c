@@ -15,6 +15,7 @@
 #include "sync/lane.h"
 #include "sync/lister.h"
 #include "sync/share.h"
+#include "sync/volume.h"
 #include "sys/fd.h"
 #include "tree/linkset.h"
 
@@ -116,11 +117,25 @@ static struct tt_dir *crew_next_listing(
 	return dir;
 }
 
+/* With the lock held, which is given up if need be: before a worker does something that may have to
+ * wait for this disk (NULL: or for none), what it holds for another one goes. */
+static void crew_part_with_batch(struct tt_worker *worker, const struct tt_lane *lane)
+{
+	struct tt_engine *engine = worker->engine;
+
+	if (!worker->batch || engine->lane_count < 2 || worker->batch->volume->lane == lane)
+		return;
+	pthread_mutex_unlock(&engine->lock);
+	tt_arrive_submit(worker);
+	pthread_mutex_lock(&engine->lock);
+}
+
 /* With the lock held, which is given up meanwhile. */
 static void crew_list(struct tt_worker *worker, struct tt_dir *dir, struct tt_lane *lane)
 {
 	struct tt_engine *engine = worker->engine;
 
+	crew_part_with_batch(worker, lane);
 	pthread_mutex_unlock(&engine->lock);
 	tt_lister_run(engine, worker, dir);
 	pthread_mutex_lock(&engine->lock);
@@ -137,6 +152,7 @@ static bool crew_do_job(struct tt_worker *worker)
 	struct tt_job *job = tt_lane_take_job(engine, lane);
 
 	tt_lane_enter(lane);
+	crew_part_with_batch(worker, lane);
 	pthread_mutex_unlock(&engine->lock);
 	worker->copy.pool = &lane->pool;
 	tt_apply_job(worker, job);
@@ -153,7 +169,10 @@ static bool crew_work_once(struct tt_worker *worker)
 
 	if (lane) {
 		tt_lane_enter(lane);
-		tt_arrive_run(worker, lane);
+		crew_part_with_batch(worker, lane);
+		/* Somebody else may have taken it meanwhile. */
+		if (lane->arrived.first)
+			tt_arrive_run(worker, lane);
 		tt_lane_leave(engine, lane);
 		return true;
 	}

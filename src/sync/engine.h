@@ -59,7 +59,7 @@ struct tt_engine_policy {
 	unsigned workers;  /* 0: chosen by the engine */
 	bool no_ring;      /* TIPTOE_RING=off */
 	bool overrides_modes;  /* permission bits do not hold this process up (tt_fd) */
-	bool silent;       /* nobody wants to hear of items and deletions */
+	bool silent;           /* nobody wants to hear of items and deletions */
 	bool report_unchanged; /* tell entries that are as they should be, too (-ii, -vv) */
 };
 

@@ -120,10 +120,10 @@ make_two() { # SIZE
 }
 
 await() { # WHAT COMMAND...
-	local what=$1 tries=${PATIENCE:-1200}
+	local what=$1 tries=${PATIENCE:-2400}
 	shift
 	until "$@"; do
-		((tries-- > 0)) || { echo "not within a minute: $what"; return 1; }
+		((tries-- > 0)) || { echo "not within two minutes: $what"; return 1; }
 		[[ -z $HELPER ]] || kill -0 "$HELPER" 2>/dev/null || { echo "ended before: $what"; cat helper.err; return 1; }
 		sleep 0.05
 	done
