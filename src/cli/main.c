@@ -17,6 +17,7 @@
  *	sys/facts.c		what a file system can do
  *	sys/facts_names.c	the same for its names
  *	sys/granularity.c	how finely times are kept
+ *	sys/tempname.c		what temporaries are called
  *	sys/temporary.c		a file for an experiment
  *	sys/residency.c		which pages are in memory
  *	sys/device.c		the disk under a file

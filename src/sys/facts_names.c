@@ -107,7 +107,7 @@ static int names_make(int dir_fd, int fd, char *ret_name)
 static void names_try(int dir_fd, const char *name, struct tt_facts *facts)
 {
 	struct tt_facts_answer *answers = facts->answers;
-	char other[TT_TEMPORARY_NAME_SIZE];
+	char other[TT_TEMPNAME_SIZE];
 
 	answers[TT_FACTS_CASE_INSENSITIVE] = names_case_of(dir_fd, name);
 	tt_temporary_name(other);
@@ -123,7 +123,7 @@ static void names_try(int dir_fd, const char *name, struct tt_facts *facts)
 
 void tt_facts_try_names(int dir_fd, int fd, struct tt_facts *facts)
 {
-	char name[TT_TEMPORARY_NAME_SIZE];
+	char name[TT_TEMPNAME_SIZE];
 	struct stat before;
 	int r;
 

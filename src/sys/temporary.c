@@ -7,12 +7,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
 
 #define TEMPORARY_FREE_BYTES (UINT64_C(64) << 20)
@@ -21,29 +18,15 @@ enum {
 	TEMPORARY_MOST_TRIES = 100
 };
 
-void tt_temporary_name(char ret_name[TT_TEMPORARY_NAME_SIZE])
+void tt_temporary_name(char ret_name[TT_TEMPNAME_SIZE])
 {
-	static const char letters[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-	unsigned char random[6];
-	struct timespec now;
-
-	if (getrandom(random, sizeof random, GRND_NONBLOCK) != (ssize_t)sizeof random) {
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		for (unsigned i = 0; i < sizeof random; i++)
-			random[i] = (unsigned char)(now.tv_nsec >> (3 * i));
-	}
-	int length = snprintf(ret_name, TT_TEMPORARY_NAME_SIZE, ".probe.tt-");
-
-	for (unsigned i = 0; i < sizeof random; i++)
-		ret_name[length++] = letters[random[i] % (sizeof letters - 1)];
-	ret_name[length] = '\0';
+	tt_tempname_make("probe", ret_name);
 }
 
 /* The directory keeps its time, if it is ours to set: nothing of it has changed. */
 static int temporary_open_named(int dir_fd)
 {
-	char name[TT_TEMPORARY_NAME_SIZE];
+	char name[TT_TEMPNAME_SIZE];
 	struct stat before;
 	int fd = -1;
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Temporaries: four system calls for each (openat, flock, fstat, renameat), and one getrandom for
- * many names.
+ * Temporaries: four system calls for each (openat, flock, fstat, renameat).
  *
  * The lock is taken after the file exists, so a sweep could come between and remove a temporary
  * that is just being born. Its creator notices: after locking, the file must still have a link (one
@@ -13,130 +12,27 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/hash.h"
 #include "sys/facility.h"
+#include "sys/tempname.h"
 #include "tree/alias.h"
 #include "tree/stage.h"
 
-#define STAGE_MARK ".tt-"
-
 enum {
-	STAGE_RANDOM_LENGTH = 3,
-	STAGE_CHECK_LENGTH = 3,
-	STAGE_SUFFIX_LENGTH = sizeof(STAGE_MARK) - 1 + STAGE_RANDOM_LENGTH + STAGE_CHECK_LENGTH,
-	STAGE_NAME_MAX = TT_STAGE_NAME_SIZE - 1,
 	STAGE_ATTEMPTS = 100, /* 62^3 names: the second attempt is already a rarity */
 };
 
-static const char stage_alphabet[] =
-	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-
-/* Random bytes of this thread, fetched in blocks. A fork copies them: the child might then try the
- * parent's names, which O_EXCL makes harmless. */
-static __thread struct {
-	unsigned char bytes[256];
-	unsigned left;
-} stage_pool;
-
-/* A name need not be secret, O_EXCL is what protects: where getrandom is forbidden the clock will
- * do. */
-static void stage_fill_from_clock(void)
-{
-	struct timespec now = {0};
-	uint64_t x;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	x = (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 32 ^ (uintptr_t)&stage_pool
-	    ^ (uint64_t)getpid() << 40;
-	for (size_t i = 0; i < sizeof(stage_pool.bytes); i++) {
-		x = x * 6364136223846793005U + 1442695040888963407U; /* Knuth, MMIX */
-		stage_pool.bytes[i] = (unsigned char)(x >> 56);
-	}
-}
-
-static unsigned char stage_random_byte(void)
-{
-	if (!stage_pool.left) {
-		/* Up to 256 bytes are never short and never interrupted (getrandom(2)). */
-		if (getrandom(stage_pool.bytes, sizeof(stage_pool.bytes), 0)
-			!= (ssize_t)sizeof(stage_pool.bytes))
-			stage_fill_from_clock();
-		stage_pool.left = sizeof(stage_pool.bytes);
-	}
-	return stage_pool.bytes[--stage_pool.left];
-}
-
-static char stage_random_char(void)
-{
-	unsigned char byte;
-
-	/* 248 = 4 * 62: the rest would make some characters likelier. */
-	do {
-		byte = stage_random_byte();
-	} while (byte >= 248);
-	return stage_alphabet[byte % 62];
-}
-
-/* Not into the middle of a UTF-8 character, which some file systems refuse. */
-static size_t stage_cut(const char *name, size_t limit)
-{
-	size_t length = strnlen(name, limit + 1);
-
-	if (length <= limit)
-		return length;
-	length = limit;
-	for (int i = 0; i < 3 && length > 0 && ((unsigned char)name[length] & 0xc0) == 0x80; i++)
-		length--;
-	return length;
-}
-
-/* The last characters tell our names from those that only look alike (.notes.tt-backup), one in
- * 62^3 of which is taken for ours: what looks like a temporary is removed by the next run. */
-static void stage_check(const char *temp, size_t length, char ret_check[STAGE_CHECK_LENGTH])
-{
-	uint64_t hash = tt_hash_64(temp, length);
-
-	for (int i = 0; i < STAGE_CHECK_LENGTH; i++) {
-		ret_check[i] = stage_alphabet[hash % 62];
-		hash /= 62;
-	}
-}
-
 void tt_stage_name(const char *name, char *ret_temp)
 {
-	size_t length = stage_cut(name, STAGE_NAME_MAX - 1 - STAGE_SUFFIX_LENGTH);
-	char *at = ret_temp;
-
-	*at++ = '.';
-	memcpy(at, name, length);
-	at += length;
-	memcpy(at, STAGE_MARK, sizeof(STAGE_MARK) - 1);
-	at += sizeof(STAGE_MARK) - 1;
-	for (int i = 0; i < STAGE_RANDOM_LENGTH; i++)
-		*at++ = stage_random_char();
-	stage_check(ret_temp, (size_t)(at - ret_temp), at);
-	at[STAGE_CHECK_LENGTH] = '\0';
+	tt_tempname_make(name, ret_temp);
 }
 
 bool tt_stage_is_temporary(const char *name)
 {
-	size_t length = strlen(name);
-	const char *suffix;
-	char check[STAGE_CHECK_LENGTH];
-
-	if (name[0] != '.' || length < 2 + STAGE_SUFFIX_LENGTH || length > STAGE_NAME_MAX)
-		return false;
-	suffix = name + length - STAGE_SUFFIX_LENGTH;
-	if (memcmp(suffix, STAGE_MARK, sizeof(STAGE_MARK) - 1) != 0)
-		return false;
-	stage_check(name, length - STAGE_CHECK_LENGTH, check);
-	return memcmp(name + length - STAGE_CHECK_LENGTH, check, STAGE_CHECK_LENGTH) == 0;
+	return tt_tempname_is(name);
 }
 
 /* Returns 0, 1 if the lock is somebody else's, or a negative errno. A file system without locks
