@@ -117,9 +117,8 @@ both_rings() { # COMMAND...
 	both_rings fails_as 23 "small: Input/output error" small "write EIO 1+ .small*"
 	both_rings fails_as 23 "large: Input/output error" large "write EIO 3+ .large*"
 	both_rings fails_as 23 "large: Input/output error" large "write EIO 4 .large*"
-	both_rings fails_as 23 "medium: Input/output error" medium "write EIO 1 .medium*"
-	both_rings fails_as 23 "medium: Input/output error" medium "write EIO 1 .medium*" -- --fsync
-	both_rings fails_as 23 "medium: Input/output error" medium "write EIO 1 .medium*" -- --cache=keep
+	fails_as 23 "medium: Input/output error" medium "write EIO 1 .medium*" -- --fsync
+	fails_as 23 "medium: Input/output error" medium "write EIO 1 .medium*" -- --cache=keep
 }
 
 @test "a failed fsync under --fsync" {
