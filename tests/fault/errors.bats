@@ -343,5 +343,5 @@ source_fails_as() { # EXIT-CODE MESSAGE NAMES RULE...
 @test "random faults on both sides: whole versions, no temporary, an honest exit code" {
 	mkdir random
 	cd random
-	python3 "$BATS_TEST_DIRNAME/random_faults.py" 1 12
+	TIPTOE=$TIPTOE python3 "$BATS_TEST_DIRNAME/random_faults.py" 1 12
 }
