@@ -66,6 +66,8 @@ static int run(int from, int to, uint64_t size, bool holes, bool sparse)
 	struct tt_neutral_reader reader;
 	struct tt_writer writer;
 
+	/* Not while the pacer makes calls. */
+	fault_set(&rule);
 	atomic_store(&c.progress, 0);
 	tt_neutral_reader_begin(&reader, from, size, TT_CACHE_DIRECT, &c.fs, &c.stats);
 	assert_int_equal(tt_writer_begin_direct(&writer, to, size, c.pacer, &file, NULL), 0);
@@ -75,11 +77,8 @@ static int run(int from, int to, uint64_t size, bool holes, bool sparse)
 		.sparse = sparse,
 		.reader = &reader,
 		.writer = &writer};
-	fault_set(&rule);
 	int r = tt_copy_content(&c.worker, &request, &c.result);
 
-	hits = fault_hits();
-	fault_clear();
 	was_direct = writer.is_direct;
 	tt_writer_end(&writer);
 	write_refusal = writer.refusal;
@@ -87,6 +86,8 @@ static int run(int from, int to, uint64_t size, bool holes, bool sparse)
 	refusal = reader.refusal;
 	tt_pacer_start(&file);
 	c.verdict = sink_verdict(&c.sink, c.pacer, &file);
+	hits = fault_hits();
+	fault_clear();
 	tt_neutral_written(to, c.result.size_bytes, NULL, &c.fs, NULL, &c.stats);
 	/* Nobody else finds it switched on. */
 	assert_int_equal(fcntl(from, F_GETFL) & O_DIRECT, 0);
