@@ -153,20 +153,38 @@ const struct tt_mechanism *tt_mechanism_choose(
 const char *tt_mechanism_describe(
 	enum tt_mechanism_operation operation, unsigned facts, char *buffer, size_t size)
 {
-	const char *small =
-		tt_mechanism_choose(operation, TT_MECHANISM_SMALL, facts | WHOLE)->words;
-	const char *medium =
-		tt_mechanism_choose(operation, TT_MECHANISM_MEDIUM, facts | WHOLE)->words;
-	const char *large = tt_mechanism_choose(operation, TT_MECHANISM_LARGE, facts)->words;
+	/* The largest of each kind of size, and what is said of it. */
+	static const struct {
+		enum tt_mechanism_size size;
+		unsigned facts;
+		const char *below;
+	} kinds[] = {
+		{TT_MECHANISM_SMALL, WHOLE, "below 64 KiB"},
+		{TT_MECHANISM_MEDIUM, WHOLE, "to 1 MiB"},
+		{TT_MECHANISM_MEDIUM, 0, "to 4 MiB"},
+		{TT_MECHANISM_LARGE, 0, "above"},
+	};
+	const size_t count = sizeof kinds / sizeof *kinds;
+	size_t used = 0;
 
-	if (small == medium && medium == large)
-		snprintf(buffer, size, "%s", small);
-	else if (small == medium)
-		snprintf(buffer, size, "to 4 MiB %s, above %s", small, large);
-	else if (medium == large)
-		snprintf(buffer, size, "below 64 KiB %s, above %s", small, large);
-	else
-		snprintf(buffer, size, "below 64 KiB %s, to 4 MiB %s, above %s", small, medium,
-			large);
+	buffer[0] = '\0';
+	for (size_t i = 0, next; i < count && used < size; i = next) {
+		const char *words =
+			tt_mechanism_choose(operation, kinds[i].size, facts | kinds[i].facts)
+				->words;
+
+		for (next = i + 1; next < count; next++) {
+			if (tt_mechanism_choose(
+				    operation, kinds[next].size, facts | kinds[next].facts)
+					->words
+				!= words)
+				break;
+		}
+		const bool is_all = i == 0 && next == count;
+		int n = snprintf(buffer + used, size - used, "%s%s%s%s", i > 0 ? ", " : "",
+			is_all ? "" : kinds[next - 1].below, is_all ? "" : " ", words);
+
+		used += n > 0 ? (size_t)n : 0;
+	}
 	return buffer;
 }

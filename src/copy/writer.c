@@ -10,16 +10,17 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "cache/mechanism.h"
 #include "cache/pacer.h"
 #include "sys/fd.h"
 
-#define WRITER_WHOLE_BYTES (UINT64_C(1) << 20)
 #define WRITER_MOST_BYTES  (UINT64_C(4) << 20)
 #define WRITER_BLOCK_BYTES UINT64_C(65536) /* the largest */
 
 uint64_t tt_writer_whole_bytes(uint64_t budget_bytes)
 {
-	return budget_bytes / 8 < WRITER_WHOLE_BYTES ? budget_bytes / 8 : WRITER_WHOLE_BYTES;
+	return budget_bytes / 8 < TT_MECHANISM_WHOLE_BYTES ? budget_bytes / 8
+							   : TT_MECHANISM_WHOLE_BYTES;
 }
 
 bool tt_writer_is_whole(const struct tt_pacer *pacer, uint64_t size_bytes)

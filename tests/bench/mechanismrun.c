@@ -302,7 +302,7 @@ static void choose(const char *operation, uint64_t bytes, int dir_fd)
 	(void)tt_probe_run(dir_fd, &probe);
 	unsigned facts = tt_mechanism_facts(TT_CACHE_LEAVE, fs.method, &probe);
 
-	if (bytes <= 4 << 20)
+	if (bytes <= TT_MECHANISM_WHOLE_BYTES)
 		facts |= TT_MECHANISM_IS_WHOLE;
 	puts(kinds[tt_mechanism_choose(operation_of(operation), tt_mechanism_size_of(bytes), facts)
 			   ->kind]);

@@ -174,7 +174,7 @@ static void test_words(void **state)
 		tt_mechanism_describe(TT_MECHANISM_READ, EXT4 | OWN, words, sizeof words),
 		"cachestat, trailing DONTNEED");
 	assert_string_equal(tt_mechanism_describe(TT_MECHANISM_NEW, EXT4, words, sizeof words),
-		"to 4 MiB RWF_DONTCACHE, above sync_file_range in windows, then DONTNEED");
+		"to 1 MiB RWF_DONTCACHE, above sync_file_range in windows, then DONTNEED");
 	assert_string_equal(tt_mechanism_describe(TT_MECHANISM_NEW,
 				    EXT4 | TT_MECHANISM_WANTS_DIRECT, words, sizeof words),
 		"below 64 KiB RWF_DONTCACHE, above O_DIRECT");
