@@ -35,8 +35,8 @@ enum tt_mechanism_fact {
 	TT_MECHANISM_HAS_SYNC_RANGE = 1 << 3, /* sync_file_range writes and waits */
 	TT_MECHANISM_HAS_DONTCACHE_READ = 1 << 4, /* RWF_DONTCACHE is accepted and leaves nothing */
 	TT_MECHANISM_HAS_DONTCACHE_NEW = 1 << 5,
-	TT_MECHANISM_HAS_DONTCACHE_OVERWRITE = 1 << 6,
-	TT_MECHANISM_HAS_DIRECT_READ = 1 << 7, /* O_DIRECT */
+	TT_MECHANISM_HAS_DONTCACHE_OVERWRITE = 1 << 6, /* known, and used for nothing */
+	TT_MECHANISM_HAS_DIRECT_READ = 1 << 7,         /* O_DIRECT */
 	TT_MECHANISM_HAS_DIRECT_WRITE = 1 << 8,
 	/* of the user */
 	TT_MECHANISM_WANTS_KEEP = 1 << 9,    /* --cache=keep */

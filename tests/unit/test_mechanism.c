@@ -76,7 +76,7 @@ static const struct cell cells[] = {
 	{"direct, not possible", TT_MECHANISM_NEW, OVERLAY | TT_MECHANISM_WANTS_DIRECT, "fff"},
 
 	{"ext4", TT_MECHANISM_OVERWRITE, EXT4, "rrr"},
-	{"xfs", TT_MECHANISM_OVERWRITE, XFS, "uur"},
+	{"xfs", TT_MECHANISM_OVERWRITE, XFS, "rrr"},
 	{"xfs, hot", TT_MECHANISM_OVERWRITE, XFS | HOT, "rrr"},
 	{"btrfs", TT_MECHANISM_OVERWRITE, BTRFS, "rrr"},
 	{"overlay", TT_MECHANISM_OVERWRITE, OVERLAY, "fff"},
