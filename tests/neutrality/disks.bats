@@ -247,3 +247,40 @@ unlimit() {
 	expect "peak dirty bytes of both" "$peak" "<=" $((16 << 20))
 	expect "peak dirty bytes of both" "$peak" ">" $((8 << 20))
 }
+
+# The largest time that a small write with fsync took on the disk while a command ran, in milliseconds; and the most dirty pages of what it writes.
+beside() { # DIRECTORY COMMAND...
+	local dir=$1 began took worst=0 most=0 now pid
+	shift
+	"$@" >/dev/null 2>helper.err &
+	pid=$!
+	HELPER=$pid
+	while kill -0 "$pid" 2>/dev/null; do
+		began=${EPOCHREALTIME/./}
+		dd if=/dev/zero of="$dir/victim" bs=4K count=1 conv=fsync,notrunc status=none
+		took=$(((${EPOCHREALTIME/./} - began) / 1000))
+		((took <= worst)) || worst=$took
+		now=$(cachemap count "$dir/copy" 2>/dev/null | sed 's/.*dirty=\([0-9]*\) *writeback=\([0-9]*\).*/\1+\2/')
+		now=$((${now:-0}))
+		((${now:-0} <= most)) || most=$now
+	done
+	wait "$pid"
+	HELPER=
+	echo "# beside $(basename "$1"): slowest fsync of another writer $worst ms, at most $((most * 4)) KiB dirty or under writeback" >&3
+	MOST_DIRTY=$most
+}
+
+@test "a slow disk: what is dirty stays within the bound, and what that is to another writer there (printed)" {
+	[[ -w $LIMIT ]] || skip "no blkio controller of version 1 with limits"
+	make_two 200M
+	make_file src/file 40M
+	mkdir dst/A/copy dst/A/copy2
+	limit dst/A $((12 << 20))
+	beside dst/A "$TIPTOE" -a --dirty-limit=4M src/file dst/A/copy/
+	expect "dirty pages" "$MOST_DIRTY" "<=" $((4 << 20 >> 12))
+	cmp src/file dst/A/copy/file
+	rm dst/A/copy/file
+	# What cp leaves dirty is written while others wait.
+	beside dst/A sh -c 'cp src/file dst/A/copy/ && sync -f dst/A'
+	unlimit
+}
