@@ -138,7 +138,7 @@ copy_leaves_source() { # ARGUMENT...
 @test "pages that somebody dirties ahead of the reader are not flushed by the drop behind it" {
 	make_file src/written 24M
 	cachemap evict src
-	"$TIPTOE" -a --dirty-limit=256K src/ dst >/dev/null 2>&1 &
+	"$TIPTOE" -a --reflink=never --dirty-limit=256K src/ dst >/dev/null 2>&1 &
 	HELPER=$!
 	await_temporary dst
 	dd if=/dev/zero of=src/written bs=1M count=2 seek=20 conv=notrunc status=none
@@ -223,7 +223,7 @@ time.sleep(60)' &
 @test "while one large file is copied only a window of it is resident, in the source and in the destination" {
 	make_big_file src/big 1G
 	most=0 most_new=0 samples=0
-	"$TIPTOE" -a src/ dst &
+	"$TIPTOE" -a --reflink=never src/ dst &
 	HELPER=$!
 	while kill -0 "$HELPER" 2>/dev/null; do
 		now=$(resident src/big)
