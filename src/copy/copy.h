@@ -44,6 +44,7 @@ struct tt_copy_request {
 	uint64_t size_bytes;  /* what fstat said before */
 	uint64_t start_bytes; /* what is below is there already (--append); less than size_bytes, or
 				 both 0 */
+	bool in_order;        /* what is written is a beginning of the file at any moment */
 	bool holes;           /* the source has holes or unwritten extents: look for them */
 	bool sparse;          /* -S: blocks of zeros become holes */
 	bool preallocate;     /* allocate the whole length first */

@@ -358,6 +358,10 @@ static void stream_lay_out(struct tt_stream *stream, char *buffer)
 	stream->chunk_count = direct ? STREAM_DIRECT_CHUNKS : STREAM_CHUNKS;
 	stream->most_writes =
 		request->writer->is_direct ? STREAM_DIRECT_WRITES : STREAM_MOST_WRITES;
+	/* The next run's --append believes what there is: after a kill that must be a beginning,
+	 * without a piece that was still to be written. */
+	if (request->in_order)
+		stream->most_writes = 1;
 	stream->chunk_bytes = TT_POOL_BUFFER_BYTES / stream->chunk_count;
 	for (unsigned i = 0; i < stream->chunk_count; i++)
 		stream->chunks[i].data = buffer + i * stream->chunk_bytes;

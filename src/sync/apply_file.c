@@ -370,6 +370,7 @@ static enum file_outcome file_transfer(struct file_copy *copy, struct tt_arrival
 		.reflink = engine->policy.reflink,
 		.clones = &copy->dir->to->clones,
 		.before = &copy->before,
+		.in_order = copy->in_place,
 	};
 	file_set_holes(copy, from, &request);
 	int r = copy->in_place

@@ -62,6 +62,8 @@ void tt_planner_tell(struct tt_engine *engine, const struct tt_dir *dir, const c
 	tt_branch_tell(engine, &event);
 }
 
+/* Sleeps, when there is too much to do already, only after the job is in the queue: what fills the
+ * lane may be followers of a leader in it. */
 static void entries_queue_job(struct planner_entries *entries)
 {
 	struct tt_engine *engine = entries->engine;
@@ -72,11 +74,11 @@ static void entries_queue_job(struct planner_entries *entries)
 	if (!job)
 		return;
 	pthread_mutex_lock(&engine->lock);
-	while (tt_lane_is_full(lane) && !atomic_load(&engine->stop))
-		tt_engine_wait_plan(engine, NULL);
 	entries->dir->pending += job->count;
 	entries->dir->jobs += job->count;
 	tt_lane_queue_job(engine, lane, job);
+	while (tt_lane_is_full(lane) && !atomic_load(&engine->stop))
+		tt_engine_wait_plan(engine, NULL);
 	pthread_mutex_unlock(&engine->lock);
 }
 
@@ -180,6 +182,13 @@ static void entries_count_task(struct planner_entries *entries, int change)
 	struct tt_lane *lane = tt_lane_of(entries->dir);
 
 	pthread_mutex_lock(&entries->engine->lock);
+	bool full = change > 0 && lane && tt_lane_is_full(lane);
+
+	if (full) {
+		pthread_mutex_unlock(&entries->engine->lock);
+		entries_queue_job(entries);
+		pthread_mutex_lock(&entries->engine->lock);
+	}
 	entries->dir->pending += (unsigned)change;
 	entries->dir->jobs += (unsigned)change;
 	if (lane) /* not under -n */

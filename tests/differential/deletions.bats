@@ -138,17 +138,18 @@ setup_trees() {
 
 # Listing ahead stops where descriptors or memory for it end, and must go on when there are some again: nobody else wakes those who list.
 @test "something to delete in each of thousands of directories, with many descriptors and with few" {
-	local phase files=(s/d{1..5000}/f)
-	mkdir -p s/d{1..5000}
-	touch "${files[@]}"
+	local phase count=5000
+	# faultfs has a descriptor of its own for each.
+	[[ ${TIPTOE_TEST_FS:-} == fuse ]] && count=400
+	eval "mkdir -p s/d{1..$count}; touch s/d{1..$count}/f"
 	for phase in during before after; do
 		rm -rf t
 		cp -a s t
-		touch t/d{1..5000}/extra
+		eval "touch t/d{1..$count}/extra"
 		(cd t && timeout 120 "$TIPTOE" -a "--delete-$phase" ../s/ ./)
 		"$TREECMP" --no-dir-times s t
 	done
-	rm -rf s/d{201..5000} t
+	eval "rm -rf s/d{201..$count} t"
 	cp -a s t
 	touch t/d{1..200}/extra
 	(cd t && timeout 60 prlimit --nofile=256:256 "$TIPTOE" -a --delete ../s/ ./)

@@ -123,3 +123,19 @@ group() { # DIRECTORY NAME...
 	compare_unordered -aHi --delete ../s/ d/
 	[ t/d/a -ef t/d/b ]
 }
+
+# More names than the plan keeps in flight; all but one wait for the first.
+@test "-H: twenty thousand names of one file, and of two" {
+	local i
+	mkdir s/d
+	echo 1 >s/d/a
+	echo 2 >s/d/b
+	(cd s/d && python3 -c '
+import os
+for i in range(20000):
+    os.link("a" if i % 3 else "b", "n%05d" % i)')
+	settle s
+	(cd t && timeout 60 "$TIPTOE" -aH ../s/ ./)
+	"$TREECMP" s t
+	(cd t && timeout 60 "$TIPTOE" -aHn ../s/ ./)
+}

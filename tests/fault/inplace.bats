@@ -94,6 +94,22 @@ kill_writing() { # ARGUMENT...
 	treecmp --no-dir-times src dst
 }
 
+# --append believes it.
+@test "what a killed run has begun in place is always a beginning" {
+	make_versions 200M
+	for _ in {1..40}; do
+		rm -f dst/big
+		"$TIPTOE" -a --inplace src/ dst &
+		HELPER=$!
+		sleep "0.0$((RANDOM % 80 + 15))"
+		kill -9 $HELPER 2>/dev/null || true
+		wait $HELPER || true
+		HELPER=
+		[[ -e dst/big ]] || continue
+		cmp -n "$(stat -c %s dst/big)" src/big dst/big
+	done
+}
+
 @test "SIGTERM while it writes: exit 20, the file is taken again" {
 	make_versions 200M
 	"$TIPTOE" -a --inplace --dirty-limit=512K src/ dst &
