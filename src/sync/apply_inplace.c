@@ -344,7 +344,9 @@ int tt_inplace_copy(struct tt_worker *worker, struct tt_arrival *arrival, struct
 			&arrival->paced, &worker->hooks,
 			arrival->paced.started ? TT_FD_DONTCACHE : 0);
 		tt_writer_in_place(&writer, start, inplace->old_bytes);
-		inplace_make_unlike(inplace, request, fd);
+		/* --append takes what is there for content, after a kill, too. */
+		if (worker->engine->policy.inplace == TT_INPLACE_WHOLE)
+			inplace_make_unlike(inplace, request, fd);
 		r = inplace_write(worker, inplace, request, ret_result);
 		tt_writer_end(&writer);
 	}

@@ -91,7 +91,11 @@ static void lister_open_destination(struct tt_engine *engine, struct tt_dir *dir
 
 	if (fd >= 0) {
 		dir->destination_fd = fd;
-	} else if (fd != -ENOENT) {
+	} else if (fd == -ENOENT) {
+		/* Gone since its parent was listed: as if it had never been there. */
+		dir->exists = false;
+		dir->existing = (struct tt_entry){.name = dir->name};
+	} else {
 		dir->failed = true;
 		lister_fail(engine, "opening directory at the destination,", dir, NULL, fd);
 	}
@@ -370,10 +374,15 @@ static void lister_enter_listed(struct tt_engine *engine, struct tt_dir *dir)
  */
 static void lister_find_volumes(struct tt_engine *engine, struct tt_dir *dir)
 {
-	if (dir->layer_count > 0 && dir->source_fds[0] >= 0)
-		dir->from = dir->parent ? tt_volume_find(engine, dir->entry.dev_major,
+	unsigned open = 0; /* the first layer that could be opened */
+
+	while (open < dir->layer_count && dir->source_fds[open] < 0)
+		open++;
+	if (open < dir->layer_count)
+		dir->from = dir->parent && open == 0 ? tt_volume_find(engine, dir->entry.dev_major,
 				    dir->entry.dev_minor, dir->source_fds[0], dir->parent->from)
-					: tt_volume_get(engine, dir->source_fds[0], NULL);
+						     : tt_volume_get(
+							     engine, dir->source_fds[open], NULL);
 	if (dir->destination_fd >= 0)
 		dir->to = dir->parent ? tt_volume_find(engine, dir->existing.dev_major,
 				  dir->existing.dev_minor, dir->destination_fd, dir->parent->to)

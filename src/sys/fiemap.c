@@ -18,9 +18,10 @@
 #define XFS_SUPER_MAGIC 0x58465342
 #endif
 
-struct fiemap_request {
+/* What the kernel fills: a head and, behind it, extents. */
+union fiemap_request {
 	struct fiemap head;
-	struct fiemap_extent extents[TT_FIEMAP_EXTENTS];
+	char room[sizeof(struct fiemap) + TT_FIEMAP_EXTENTS * sizeof(struct fiemap_extent)];
 };
 
 void tt_fiemap_init(struct tt_fiemap *map, int fd)
@@ -34,7 +35,7 @@ void tt_fiemap_init(struct tt_fiemap *map, int fd)
 /* Fetches extents from next_bytes on. Returns 1, 0 at the end, or a negative errno. */
 static int fiemap_fetch(struct tt_fiemap *map)
 {
-	struct fiemap_request request;
+	union fiemap_request request;
 
 	if (map->last)
 		return 0;
@@ -55,7 +56,7 @@ static int fiemap_fetch(struct tt_fiemap *map)
 	map->count = request.head.fm_mapped_extents;
 	map->last = map->count == 0;
 	for (unsigned i = 0; i < map->count; i++) {
-		const struct fiemap_extent *extent = &request.extents[i];
+		const struct fiemap_extent *extent = &request.head.fm_extents[i];
 
 		map->extents[i].offset = extent->fe_logical;
 		map->extents[i].bytes = extent->fe_length;

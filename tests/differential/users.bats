@@ -107,3 +107,16 @@ load compare
 	chmod 4755 s/a
 	compare -ai ../s/ d/
 }
+
+# The first of the two has told where its files are, before.
+@test "-c with a directory that two sources have, and only the second can be read" {
+	mkdir -p s/one/sub s/two/sub
+	echo 1 >s/one/sub/a
+	echo 2 >s/two/sub/b
+	settle s
+	both 'mkdir -p sub; echo 2 >sub/b; settle .'
+	as_user
+	chmod 0 s/one/sub
+	compare_unordered -rc ../s/one/ ../s/two/ ./
+	chmod 755 s/one/sub
+}

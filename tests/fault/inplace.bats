@@ -110,6 +110,27 @@ kill_writing() { # ARGUMENT...
 	done
 }
 
+@test "a file with holes that a killed --append has begun is continued by the next" {
+	local mode
+	mkdir src dst
+	for mode in "" -S; do
+		make_file src/big 60M
+		truncate -s 120M src/big
+		make_file piece 60M
+		cat piece >>src/big
+		rm -f dst/big
+		"$TIPTOE" -a $mode --append --dirty-limit=512K src/ dst &
+		HELPER=$!
+		until [[ -s dst/big ]]; do sleep 0.002; done
+		kill -9 $HELPER
+		wait $HELPER || true
+		HELPER=
+		expect "bytes" "$(stat -c %s dst/big)" "<" $((180 << 20))
+		tiptoe 0 -a $mode --append src/ dst
+		cmp src/big dst/big
+	done
+}
+
 @test "SIGTERM while it writes: exit 20, the file is taken again" {
 	make_versions 200M
 	"$TIPTOE" -a --inplace --dirty-limit=512K src/ dst &
