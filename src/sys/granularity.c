@@ -41,8 +41,10 @@ int tt_granularity_compare(
 		return granularity_order(
 			granularity_floor(a_sec, unit), granularity_floor(b_sec, unit));
 	}
-	if (a_sec != b_sec || granularity_ns == 0)
+	if (a_sec != b_sec)
 		return granularity_order(a_sec, b_sec);
+	if (granularity_ns == 0) /* two that have a fraction can be told apart by it */
+		return a_nsec == 0 || b_nsec == 0 ? 0 : granularity_order(a_nsec, b_nsec);
 	return granularity_order(
 		(int64_t)(a_nsec / granularity_ns), (int64_t)(b_nsec / granularity_ns));
 }

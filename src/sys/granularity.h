@@ -15,7 +15,8 @@
 int tt_granularity_try(int fd, uint64_t *ret_ns);
 
 /* Without trying: by the name of the file system's type and the times of `fd`, an open file or
- * directory on it. 0: whole seconds, for want of knowing better. Any thread. */
+ * directory on it. 0: not known: whole
+ * seconds, unless both times have a fraction. Any thread. */
 uint64_t tt_granularity_guess(const char *fs_type, int fd);
 
 /* How two times compare, both cut to `granularity_ns`: below, equal to or above 0. */

@@ -72,12 +72,24 @@ static void test_types_that_are_known_to_be_coarse(void **state)
 	(void)close(fd);
 }
 
+static void test_where_it_is_not_known_a_fraction_says_that_there_are_fractions(void **state)
+{
+	(void)state;
+	assert_int_equal(tt_granularity_compare(0, 5, 0, 5, 7), 0);
+	assert_int_equal(tt_granularity_compare(0, 5, 7, 5, 0), 0);
+	assert_true(tt_granularity_compare(0, 5, 7, 5, 8) < 0);
+	assert_true(tt_granularity_compare(0, 5, 8, 5, 7) > 0);
+	assert_true(tt_granularity_compare(0, 5, 8, 6, 0) < 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_both_times_are_cut),
 		cmocka_unit_test(test_times_before_1970_are_cut_downwards_too),
 		cmocka_unit_test(test_what_was_tried_is_what_is_kept),
+		cmocka_unit_test(
+			test_where_it_is_not_known_a_fraction_says_that_there_are_fractions),
 		cmocka_unit_test(test_types_that_are_known_to_be_coarse),
 	};
 
