@@ -21,13 +21,14 @@ enum tt_extents_trust tt_extents_trust(const char *fs_type, const struct stat *s
 	bool young = st->st_mtim.tv_sec > now_sec - EXTENTS_YOUNG_SEC
 		     || st->st_ctim.tv_sec > now_sec - EXTENTS_YOUNG_SEC;
 
-	if (strcmp(fs_type, "zfs") == 0)
-		return young ? TT_EXTENTS_ZEROS : TT_EXTENTS_BLOCKS;
 	for (unsigned i = 0; i < sizeof asked / sizeof *asked; i++) {
 		if (strcmp(fs_type, asked[i]) == 0)
 			return TT_EXTENTS_ASK;
 	}
-	return TT_EXTENTS_BLOCKS;
+	/* ZFS, FUSE and servers tell of what they have been given: what is still dirty here or
+	 * there is a hole to them (FUSE with a writeback cache: st_blocks and SEEK_DATA are the
+	 * server's). */
+	return young ? TT_EXTENTS_ZEROS : TT_EXTENTS_BLOCKS;
 }
 
 bool tt_extents_has_holes(int fd, const struct stat *st, enum tt_extents_trust trust)

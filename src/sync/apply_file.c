@@ -457,17 +457,35 @@ static enum file_outcome file_try(struct file_copy *copy)
 	return outcome;
 }
 
-/* Waits until everything on its way to this disk has arrived, and tries once more with nobody else
- * doing the same. */
+/* Waits until everything on its way to this disk has arrived and nobody else does the same. */
+static void file_enter_alone(struct tt_worker *worker, struct tt_lane *lane)
+{
+	struct tt_engine *engine = worker->engine;
+
+	tt_arrive_drain(worker, lane);
+	pthread_mutex_lock(&engine->lock);
+	tt_arrive_hold(worker);
+	pthread_mutex_unlock(&engine->lock);
+	pthread_mutex_lock(&lane->space_lock);
+	pthread_mutex_lock(&engine->lock);
+	tt_arrive_unhold(worker);
+	pthread_mutex_unlock(&engine->lock);
+	worker->is_alone = true;
+	tt_arrive_drain(worker, lane);
+}
+
+/* Once more, with nobody else doing the same. */
 static enum file_outcome file_try_alone(struct file_copy *copy)
 {
 	struct tt_engine *engine = copy->worker->engine;
 	struct tt_lane *lane = copy->dir->to->lane;
 	const char *name = copy->task->wanted->name;
 
-	tt_arrive_drain(copy->worker, lane);
-	pthread_mutex_lock(&lane->space_lock);
-	tt_arrive_drain(copy->worker, lane);
+	/* The worker may be alone already, and helps something to arrive that had to be copied. */
+	bool nested = copy->worker->is_alone;
+
+	if (!nested)
+		file_enter_alone(copy->worker, lane);
 	copy->last_try = true; /* a change is judged and told, there is no other try */
 	enum file_outcome outcome = atomic_load(&engine->stop) ? FILE_FAILED : file_try(copy);
 
@@ -476,7 +494,10 @@ static enum file_outcome file_try_alone(struct file_copy *copy)
 		tt_engine_full(engine);
 		outcome = FILE_FAILED;
 	}
-	pthread_mutex_unlock(&lane->space_lock);
+	if (!nested) {
+		copy->worker->is_alone = false;
+		pthread_mutex_unlock(&lane->space_lock);
+	}
 	return outcome;
 }
 

@@ -59,7 +59,7 @@ static void inplace_claim(
 	 * will not arrive before this one: its content has been written, that must do. */
 	while (!worker->arriving && inplace_is_claimed(engine, inplace->dev, inplace->ino)) {
 		if (lane->arrived.first)
-			tt_arrive_run(worker, lane);
+			tt_arrive_help(worker, lane);
 		else
 			pthread_cond_wait(&engine->batch_ready, &engine->lock);
 	}
@@ -116,6 +116,7 @@ int tt_inplace_open(struct tt_worker *worker, struct tt_dir *dir, const struct t
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -ESTALE;
+	inplace->source_sec = source->st_mtim.tv_sec;
 	inplace->dev = st.st_dev;
 	inplace->ino = st.st_ino;
 	inplace->is_source = st.st_dev == source->st_dev && st.st_ino == source->st_ino;
@@ -398,7 +399,7 @@ static void inplace_disown(const struct tt_arrival *arrival)
 			&& st.st_mtim.tv_nsec == inplace->old_mtime.tv_nsec))
 		return;
 	/* Some file systems cut off two seconds. */
-	if (arrival->wanted->mtime_sec >= 0 && arrival->wanted->mtime_sec < 2)
+	if (inplace->source_sec >= 0 && inplace->source_sec < 2)
 		times[1].tv_sec = 2;
 	(void)futimens(arrival->paced.fd, times);
 }

@@ -15,7 +15,8 @@ struct tt_inplace {
 	uint64_t old_bytes;   /* length before; 0 for a file that was made */
 	uint64_t start_bytes; /* what is below stays as it is */
 	struct timespec old_mtime;
-	bool is_source; /* the source under another name: there is nothing to write */
+	int64_t source_sec; /* the source's mtime when it was opened; its entry may be gone later */
+	bool is_source;     /* the source under another name: there is nothing to write */
 	/* set when the content is on the disk */
 	struct tt_entry wanted;
 	const struct tt_entry *existing; /* NULL: made */

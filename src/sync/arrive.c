@@ -127,12 +127,14 @@ static struct tt_batch *arrive_new_batch(struct tt_worker *worker, struct tt_vol
 	batch->paced = (struct tt_pacer_batch){.sink = &lane->arrived, .owner = batch};
 	batch->volume = volume;
 	batch->bytes = 0;
+	batch->held = 0;
 	/* Descriptors are a budget too: batches that are out are bounded, and whoever waits for one
-	 * helps, with this disk's only. */
+	 * helps, with this disk's only. Not in the middle of an arrival (a follower that leads
+	 * now): what is waited for might be that. */
 	pthread_mutex_lock(&engine->lock);
-	while (lane->batches_out >= engine->most_batches) {
+	while (!worker->arriving && lane->batches_out >= engine->most_batches) {
 		if (lane->arrived.first)
-			tt_arrive_run(worker, lane);
+			tt_arrive_help(worker, lane);
 		else
 			pthread_cond_wait(&engine->batch_ready, &engine->lock);
 	}
@@ -265,6 +267,33 @@ void tt_arrive_run(struct tt_worker *worker, struct tt_lane *lane)
 	pthread_mutex_lock(&engine->lock);
 }
 
+void tt_arrive_help(struct tt_worker *worker, struct tt_lane *lane)
+{
+	tt_arrive_run(worker, lane);
+	if (!worker->batch)
+		return;
+	pthread_mutex_unlock(&worker->engine->lock);
+	tt_arrive_submit(worker);
+	pthread_mutex_lock(&worker->engine->lock);
+}
+
+void tt_arrive_hold(struct tt_worker *worker)
+{
+	for (struct tt_batch *batch = worker->arriving; batch; batch = batch->outer) {
+		if (batch->held++ == 0)
+			batch->volume->lane->batches_held++;
+	}
+	pthread_cond_broadcast(&worker->engine->batch_ready);
+}
+
+void tt_arrive_unhold(struct tt_worker *worker)
+{
+	for (struct tt_batch *batch = worker->arriving; batch; batch = batch->outer) {
+		if (--batch->held == 0)
+			batch->volume->lane->batches_held--;
+	}
+}
+
 /* With the lock held: whether `only` (NULL: any lane) has batches that can be waited for;
  * *ret_arrived: a lane of these with one that has come back, or NULL. */
 static bool arrive_is_out(
@@ -290,18 +319,13 @@ void tt_arrive_drain(struct tt_worker *worker, struct tt_lane *only)
 
 	tt_arrive_submit(worker);
 	pthread_mutex_lock(&engine->lock);
-	/* A worker may come here from the middle of a batch's arrival (a follower that leads now):
-	 * such batches cannot be waited for, by nobody. */
-	for (const struct tt_batch *batch = worker->arriving; batch; batch = batch->outer)
-		batch->volume->lane->batches_held++;
-	pthread_cond_broadcast(&engine->batch_ready);
+	tt_arrive_hold(worker);
 	while (arrive_is_out(engine, only, &arrived)) {
 		if (arrived)
-			tt_arrive_run(worker, arrived);
+			tt_arrive_help(worker, arrived);
 		else
 			pthread_cond_wait(&engine->batch_ready, &engine->lock);
 	}
-	for (const struct tt_batch *batch = worker->arriving; batch; batch = batch->outer)
-		batch->volume->lane->batches_held--;
+	tt_arrive_unhold(worker);
 	pthread_mutex_unlock(&engine->lock);
 }

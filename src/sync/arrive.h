@@ -27,6 +27,16 @@ void tt_arrive_submit(struct tt_worker *worker);
  * which is given up meanwhile. */
 void tt_arrive_run(struct tt_worker *worker, struct tt_lane *lane);
 
+/* The same for somebody who waits for something: a follower that leads now may have left a file in
+ * the worker's batch, which goes, or nobody would ever see it come back. */
+void tt_arrive_help(struct tt_worker *worker, struct tt_lane *lane);
+
+/* Around a sleep that others' batches end: the batches in the middle of whose arrival the worker is
+ * (a follower that leads now) cannot be waited for by anybody meanwhile. With the run's lock held.
+ */
+void tt_arrive_hold(struct tt_worker *worker);
+void tt_arrive_unhold(struct tt_worker *worker);
+
 /* Submits what the worker has and waits until every batch of the lane, or with NULL of the run, has
  * arrived, helping. */
 void tt_arrive_drain(struct tt_worker *worker, struct tt_lane *only);

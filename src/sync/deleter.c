@@ -102,6 +102,14 @@ static void deleter_say_not_empty(const struct deleter *deleter)
 		tt_log_escape(deleter->path, shown, sizeof shown));
 }
 
+static void deleter_say_mounted(const struct deleter *deleter)
+{
+	char shown[PATH_MAX * 5];
+
+	tt_log_line(deleter->engine->log, TT_LOG_VERBOSE, "cannot delete mount point: %s",
+		tt_log_escape(deleter->path, shown, sizeof shown));
+}
+
 /* Whether a directory that was left as it is would not be empty. */
 static int deleter_look_inside(int dir_fd, const char *name)
 {
@@ -134,6 +142,17 @@ static int deleter_unlink(struct tt_engine *engine, int dir_fd, const char *name
 	return r;
 }
 
+/* -x: what is mounted below stays, and so does the directory that it is mounted on. */
+static bool deleter_is_mounted(const struct tt_engine *engine, int dir_fd, int fd)
+{
+	struct statx above, here;
+
+	return engine->policy.one_file_system && tt_fd_statx(dir_fd, "", &above) == 0
+	       && tt_fd_statx(fd, "", &here) == 0
+	       && (above.stx_dev_major != here.stx_dev_major
+		       || above.stx_dev_minor != here.stx_dev_minor);
+}
+
 /* One name, with its contents if that is allowed. Not told. Returns 1 if something stays. */
 static int deleter_remove_silently(
 	struct deleter *deleter, int dir_fd, const char *name, uint32_t mode, bool contents)
@@ -149,7 +168,10 @@ static int deleter_remove_silently(
 
 		if (fd < 0)
 			tt_engine_fail(engine, "opening directory", deleter->dir, below, fd);
-		else
+		else if (deleter_is_mounted(engine, dir_fd, fd)) {
+			deleter_say_mounted(deleter);
+			return 1;
+		} else
 			deleter_open_mode(engine, fd);
 		r = fd < 0 ? fd : deleter_empty(deleter, fd);
 	}
@@ -234,12 +256,24 @@ static void deleter_await_listings(struct tt_engine *engine)
 		tt_branch_await_first(engine);
 }
 
+/* -x: nothing is deleted on another file system than that of the top of the transfer, which is a
+ * named source's directory or the destination. */
+static bool deleter_is_elsewhere(const struct tt_engine *engine, const struct tt_dir *dir)
+{
+	const struct tt_dir *top = dir;
+
+	while (top->parent && (top->parent->is_target || top->parent->parent))
+		top = top->parent;
+	return engine->policy.one_file_system && top->to && dir->to && top->to != dir->to;
+}
+
 void tt_deleter_extraneous(struct tt_engine *engine, struct tt_dir *dir)
 {
 	unsigned count = 0;
 	struct deleter *deleter;
 
-	if (deleter_is_forbidden(engine) || dir->destination_fd < 0 || dir->destination.count == 0)
+	if (deleter_is_forbidden(engine) || dir->destination_fd < 0 || dir->destination.count == 0
+		|| deleter_is_elsewhere(engine, dir))
 		return;
 	for (unsigned i = 0; i < dir->destination.count; i++)
 		count += deleter_is_extraneous(engine, dir, &dir->destination.entries[i]);

@@ -121,12 +121,14 @@ struct tt_batch {
 	struct tt_batch *outer; /* in the middle of whose arrival this one arrives, by one worker */
 	struct tt_volume *volume;
 	uint64_t bytes;
+	unsigned held; /* guarded by the run's lock: tt_arrive_hold() */
 	struct tt_arrival *arrivals[TT_PACER_BATCH_FILES]; /* owned */
 };
 
 struct tt_worker {
 	struct tt_engine *engine;
 	pthread_t thread;
+	bool is_alone; /* has a lane's space_lock */
 	struct tt_copy_worker copy;
 	struct tt_neutral_stats cache_stats;
 	struct tt_engine_stats stats; /* rsync's part and ours, added up at the end */

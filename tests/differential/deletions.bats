@@ -155,3 +155,27 @@ setup_trees() {
 	(cd t && timeout 60 prlimit --nofile=256:256 "$TIPTOE" -a --delete ../s/ ./)
 	"$TREECMP" --no-dir-times s t
 }
+
+mount_below() { # DIRECTORY...
+	local dir
+	for dir; do
+		mkdir -p "$dir"
+		mount -t tmpfs tmpfs "$dir"
+		mkdir "$dir/deep"
+		echo x >"$dir/deep/file"
+		settle "$dir"
+	done
+}
+
+@test "-x deletes nothing on what is mounted below the destination" {
+	((EUID == 0)) || skip "needs root"
+	mkdir -p s/empty
+	echo 1 >s/file
+	settle s
+	both 'mount_below gone sub/gone empty empty/below; echo x >extra; settle extra'
+	compare_unordered -axi --delete ../s/ ./
+	[ -e t/gone/deep/file ] && [ -e t/sub/gone/deep/file ] && [ -e t/empty/deep/file ] && [ ! -e t/extra ]
+	compare_unordered -axi --delete-before ../s/ ./
+	compare_unordered -axi --delete-after ../s/ ./
+	[ -e t/gone/deep/file ] && [ -e t/sub/gone/deep/file ] && [ -e t/empty/deep/file ]
+}

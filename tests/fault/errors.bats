@@ -345,3 +345,19 @@ source_fails_as() { # EXIT-CODE MESSAGE NAMES RULE...
 	cd random
 	TIPTOE=$TIPTOE python3 "$BATS_TEST_DIRNAME/random_faults.py" 1 12
 }
+
+# Those who wait for everything on its way must not have something of it in their own hands: a follower that leads, because it cannot be linked.
+@test "groups of links that cannot be linked on a disk that says again and again that it is full: an end" {
+	local rules=("link EMLINK * *") at
+	mkdir hs below
+	for at in {1..300}; do
+		make_file "hs/$at-a" 3000 "$at"
+		for name in b c d e; do ln "hs/$at-a" "hs/$at-$name"; done
+	done
+	make_faultfs dst below
+	for at in {11..1400..13}; do rules+=("write ENOSPC $at *"); done
+	set_faults dst "${rules[@]}"
+	run timeout 100 "$TIPTOE" -aH hs/ dst/
+	[[ $status == 0 || $status == 11 || $status == 23 ]] || { echo "exit code $status"; return 1; }
+	umount dst
+}

@@ -241,9 +241,9 @@ static void test_young_files_of_zfs_are_read(void **state)
 	assert_int_equal(tt_extents_trust("ext4", &young, now), TT_EXTENTS_ASK);
 	assert_int_equal(tt_extents_trust("xfs", &young, now), TT_EXTENTS_ASK);
 	assert_int_equal(tt_extents_trust("btrfs", &young, now), TT_EXTENTS_ASK);
-	assert_int_equal(tt_extents_trust("nfs4", &young, now), TT_EXTENTS_BLOCKS);
-	assert_int_equal(tt_extents_trust("fuse.sshfs", &young, now), TT_EXTENTS_BLOCKS);
-	assert_int_equal(tt_extents_trust("", &young, now), TT_EXTENTS_BLOCKS);
+	assert_int_equal(tt_extents_trust("nfs4", &young, now), TT_EXTENTS_ZEROS);
+	assert_int_equal(tt_extents_trust("fuse.sshfs", &young, now), TT_EXTENTS_ZEROS);
+	assert_int_equal(tt_extents_trust("", &young, now), TT_EXTENTS_ZEROS);
 }
 
 static void check_has_holes(int fd, bool blocks, bool ask)
