@@ -277,6 +277,21 @@ static void engine_tell_refusals(struct tt_engine *engine)
 	}
 }
 
+/* A walk that only deletes says nothing of what it cannot read: the one that copies does, unless
+ * the error came only then. */
+static void engine_tell_deleting_error(struct tt_engine *engine)
+{
+	int error = atomic_load(&engine->deleting_error);
+
+	if (error == 0 || atomic_load(&engine->errors) > 0)
+		return;
+	atomic_fetch_add(&engine->errors, 1);
+	tt_log_line(engine->log, TT_LOG_ERROR,
+		"reading directories for deletions: %s: names that the source does not have may be "
+		"left",
+		tt_error_text(error));
+}
+
 enum tt_exit tt_engine_run(struct tt_engine *engine)
 {
 	engine->start_ns = tt_clock_now_ns();
@@ -287,6 +302,7 @@ enum tt_exit tt_engine_run(struct tt_engine *engine)
 	tt_branch_end(engine);
 	tt_reason_finish(engine);
 	engine_check_budgets(engine);
+	engine_tell_deleting_error(engine);
 	if (r == 0 && engine->policy.verify_cache)
 		tt_verify_run(engine);
 	engine_tell_refusals(engine);

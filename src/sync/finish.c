@@ -54,10 +54,12 @@ static void finish_up(struct tt_engine *engine, struct tt_dir *dir)
 		if (parent) { /* the root is the engine's to free */
 			pthread_mutex_lock(&engine->lock);
 			last = finish_is_last(parent);
-			/* Whoever had to stop listing because of the descriptors. */
-			if (engine->dirs_ahead-- == engine->most_dirs_ahead
-				&& engine->heap_count > 0)
-				tt_engine_wake_workers(engine, 1);
+			/* Whoever had to stop because of the descriptors. */
+			if (engine->dirs_ahead-- == engine->most_dirs_ahead) {
+				tt_engine_wake_plan(engine, NULL);
+				if (engine->heap_count > 0)
+					tt_engine_wake_workers(engine, 1);
+			}
 			pthread_mutex_unlock(&engine->lock);
 			tt_dir_free(dir);
 		} else {

@@ -139,6 +139,15 @@ bool tt_lane_any_jobs(const struct tt_engine *engine)
 	return false;
 }
 
+bool tt_lane_any_tasks(const struct tt_engine *engine)
+{
+	for (const struct tt_lane *lane = engine->lanes; lane; lane = lane->next) {
+		if (lane->tasks_out > 0)
+			return true;
+	}
+	return false;
+}
+
 void tt_lane_free_all(struct tt_engine *engine)
 {
 	while (engine->lanes) {

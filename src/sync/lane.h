@@ -57,5 +57,8 @@ void tt_lane_leave(struct tt_engine *engine, struct tt_lane *lane);
 /* With the run's lock held: whether something waits for a worker, whatever the limits. */
 bool tt_lane_any_jobs(const struct tt_engine *engine);
 
+/* With the run's lock held: whether something that is planned is not done yet. */
+bool tt_lane_any_tasks(const struct tt_engine *engine);
+
 /* Ends with all budgets at zero: asserted by the engine. */
 void tt_lane_free_all(struct tt_engine *engine);

@@ -36,6 +36,8 @@ static void lister_fail(struct tt_engine *engine, const char *verb, const struct
 {
 	if (engine->copying_pass)
 		tt_engine_fail(engine, verb, dir, name, error);
+	else
+		atomic_store(&engine->deleting_error, error);
 }
 
 static void lister_vanished(struct tt_engine *engine, struct tt_dir *dir, const char *name)

@@ -30,6 +30,12 @@ static void planner_await_listing(struct tt_engine *engine, struct tt_dir *dir, 
 	bool mine = false;
 
 	pthread_mutex_lock(&engine->lock);
+	/* Every directory in progress has two descriptors. Ancestors have, too, and are not
+	 * finished before this one: without tasks there is nothing to wait for. */
+	while (!skip && dir->state == TT_DIR_WAITING
+		&& engine->dirs_ahead >= engine->most_dirs_ahead && tt_lane_any_tasks(engine)
+		&& !atomic_load(&engine->stop))
+		tt_engine_wait_plan(engine, NULL);
 	if (dir->state == TT_DIR_WAITING) {
 		if (dir->heap_index > 0)
 			tt_dir_queue_remove(engine, dir);

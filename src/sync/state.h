@@ -172,6 +172,7 @@ struct tt_engine {
 	_Atomic bool asked_to_stop;
 	_Atomic bool disk_full;
 	_Atomic bool source_failed; /* a source file could not be read: no deletions afterwards */
+	_Atomic int deleting_error; /* of a walk that only deletes */
 	_Atomic bool list_failed;   /* a source directory could not be read: no deletions */
 	_Atomic uint64_t errors, vanished;
 	_Atomic unsigned told_of_loss, untold; /* errors of file systems that are gone (reason.h) */

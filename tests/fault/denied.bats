@@ -52,6 +52,22 @@ copy_is_right() { # PREFIX... -- ARGUMENT...
 	copy_is_right bash -c 'ulimit -n 256; exec "$@"' - -- --workers=16
 }
 
+@test "more directories than there may be descriptors are all copied" {
+	local mode
+	mkdir many
+	python3 -c '
+import os
+for i in range(1500):
+    os.mkdir(f"many/{i}")
+    open(f"many/{i}/f", "w").write(str(i))'
+	for mode in -a "-a --fsync" -aH; do
+		rm -rf dst
+		# shellcheck disable=SC2086
+		prlimit --nofile=256:256 "$TIPTOE" $mode many/ dst
+		treecmp --no-dir-times many dst
+	done
+}
+
 @test "more files than there may be descriptors are all copied" {
 	make_small_files many 700
 	for limit in 64 256; do

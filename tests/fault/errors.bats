@@ -361,3 +361,22 @@ source_fails_as() { # EXIT-CODE MESSAGE NAMES RULE...
 	[[ $status == 0 || $status == 11 || $status == 23 ]] || { echo "exit code $status"; return 1; }
 	umount dst
 }
+
+@test "a directory that cannot be read only when deleting is told" {
+	local phase nth
+	mkdir -p src/sub
+	echo x >src/sub/f
+	for phase in after:2 before:1; do
+		nth=${phase#*:}
+		rm -rf below
+		mkdir -p below/sub
+		cp -a src/sub/f below/sub/
+		echo x >below/sub/extra
+		make_faultfs dst below
+		set_faults dst "opendir EIO $nth sub"
+		run "$TIPTOE" -a "--delete-${phase%:*}" src/ dst/
+		umount dst
+		expect "exit code" "$status" == 23
+		[[ $output == *"Input/output error"* ]]
+	done
+}
