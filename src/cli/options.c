@@ -331,6 +331,9 @@ static enum tt_exit options_finish(struct tt_options *options, char *message)
 		return options_fail(message, TT_EXIT_USAGE,
 			"--reflink=always shares blocks as they are: it does not go with %s",
 			engine->sparse ? "--sparse (-S)" : "--preallocate");
+	if (engine->reflink == TT_CLONE_ALWAYS && engine->plan.append)
+		return options_fail(message, TT_EXIT_USAGE,
+			"--reflink=always clones whole files: it does not go with --append");
 	if (options->one_file_system > 1)
 		return options_fail(message, TT_EXIT_UNSUPPORTED,
 			"option -xx of rsync is not supported by tiptoe yet (-x is)");

@@ -211,6 +211,8 @@ refuses() {
 	refuses 1 "--dirty-limit=9000P is out of range: it takes a number of bytes" --dirty-limit=9000P a b
 	refuses 1 "--dirty-limit=48 is too little to copy with: it takes at least 256K" --dirty-limit=48 a b
 	refuses 1 "--dirty-limit=255K is too little" --dirty-limit=255K a b
+	refuses 1 "--reflink=always clones whole files: it does not go with --append" -a --reflink=always --append a b
+	refuses 1 "--reflink=always clones whole files: it does not go with --append" -a --reflink=always --append-verify a b
 	refuses 1 "--dirty-limit=-1 is no size" --dirty-limit=-1 a b
 }
 

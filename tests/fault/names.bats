@@ -226,3 +226,26 @@ check_collisions() {
 	tiptoe 0 -a /proc/sys/fs/ dst/fs --exclude=binfmt_misc --exclude=/quota
 	cmp /proc/sys/fs/file-max dst/fs/file-max
 }
+
+# Field case 2: what the server has not been given yet is a hole to it.
+@test "a file that is dirty in the cache of a FUSE file system is copied with its content" {
+	make_faultfs src below writeback
+	mkfifo done
+	python3 -c '
+import os, sys
+f = os.open("src/x", os.O_CREAT | os.O_RDWR)
+os.write(f, b"content " * 25000)
+open("done").read()' &
+	HELPER=$!
+	until [[ -e src/x && $(stat -c %s src/x) == 200000 ]]; do sleep 0.05; done
+	tiptoe 0 -a src/ dst
+	rm -rf dst2
+	tiptoe 0 -a --inplace src/ dst2
+	echo >done
+	wait $HELPER
+	HELPER=
+	[ "$(sort -u <(tr ' ' '\n' <dst/x) | tr -d '\n')" = content ]
+	cmp dst/x dst2/x
+	cmp src/x dst/x
+	umount src
+}
