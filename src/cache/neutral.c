@@ -436,9 +436,12 @@ void tt_neutral_reader_end(struct tt_neutral_reader *reader)
 	/* What would not go may have been read-ahead in flight: once more, now that all is quiet.
 	 */
 	if (reader->left_pages > 0 && reader->all_ours && reader->looked_bytes >= end
-		&& !tt_neutral_drop_too_dear(reader->stats))
+		&& !tt_neutral_drop_too_dear(reader->stats)) {
 		reader->left_pages = tt_neutral_drop(
 			reader->fd, reader->fs->method, reader->start_bytes, end, reader->stats);
+		reader->left_pages = tt_neutral_drop_left(reader->fd, reader->fs->method,
+			reader->start_bytes, end, reader->left_pages, reader->stats);
+	}
 	neutral_drop_beyond(reader, end);
 	reader->stats->left += reader->left_pages;
 }

@@ -60,6 +60,7 @@ struct tt_neutral_stats {
 	uint64_t drop_calls;                              /* of DONTNEED */
 	uint64_t drop_ns;                                 /* time spent in them */
 	uint64_t failed_drop_ns;                          /* the part of it that left pages */
+	uint64_t patience_ns;                             /* waited for pages that would not go */
 	uint64_t start_ns; /* of the run, CLOCK_MONOTONIC: dropping what will not go may cost at
 			      most 5 % of it */
 };

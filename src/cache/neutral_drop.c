@@ -5,11 +5,14 @@
 #include "cache/neutral_drop.h"
 
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/clock.h"
 
 enum {
-	NEUTRAL_SMALLEST_BYTES = 65536
+	NEUTRAL_SMALLEST_BYTES = 65536,
+	NEUTRAL_PATIENCE_NS = 2000000,
+	NEUTRAL_MOST_PATIENCE = 10, /* times per file */
 };
 
 static uint64_t neutral_ask(int fd, uint64_t from, uint64_t length, struct tt_neutral_stats *stats)
@@ -95,6 +98,24 @@ bool tt_neutral_drop_too_dear(const struct tt_neutral_stats *stats)
 	return stats->failed_drop_ns * 20 > tt_clock_now_ns() - stats->start_ns;
 }
 
+uint64_t tt_neutral_drop_left(int fd, enum tt_residency_method method, uint64_t from, uint64_t to,
+	uint64_t left, struct tt_neutral_stats *stats)
+{
+	struct tt_residency count;
+
+	for (unsigned i = 0; i < NEUTRAL_MOST_PATIENCE && left > 0; i++) {
+		if (tt_residency_count(fd, method, from, to == 0 ? 0 : to - from, &count) < 0
+			|| count.resident_pages <= count.dirty_pages + count.writeback_pages)
+			break;
+		if (stats->patience_ns * 100 > tt_clock_now_ns() - stats->start_ns)
+			break;
+		nanosleep(&(struct timespec){.tv_nsec = NEUTRAL_PATIENCE_NS}, NULL);
+		left = tt_neutral_drop(fd, method, from, to, stats);
+		stats->patience_ns += NEUTRAL_PATIENCE_NS;
+	}
+	return left;
+}
+
 void tt_neutral_stats_add(struct tt_neutral_stats *to, const struct tt_neutral_stats *from)
 {
 	to->found_resident += from->found_resident;
@@ -106,6 +127,7 @@ void tt_neutral_stats_add(struct tt_neutral_stats *to, const struct tt_neutral_s
 	to->files_read_direct += from->files_read_direct;
 	to->files_written_direct += from->files_written_direct;
 	to->failed_drop_ns += from->failed_drop_ns;
+	to->patience_ns += from->patience_ns;
 	to->drop_calls += from->drop_calls;
 	to->drop_ns += from->drop_ns;
 }

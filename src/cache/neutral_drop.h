@@ -21,3 +21,11 @@ uint64_t tt_neutral_drop(int fd, enum tt_residency_method method, uint64_t from,
 /* Whether drops that left pages have cost more than 5 % of the time since the start: DONTNEED of a
  * page that will not go makes work on every processor (lru_add_drain_all, mm/fadvise.c). */
 bool tt_neutral_drop_too_dear(const struct tt_neutral_stats *stats);
+
+/* For `left` pages of [from, to) that would not go: asks again a few times, two milliseconds apart,
+ * unless all of them are dirty. Reclaim and compaction take pages off the lists 32 at a time and
+ * hold them for a moment (mm/vmscan.c, SWAP_CLUSTER_MAX; mm/compaction.c, Linux 6.18), a device may
+ * still hold those of its last request; what is mapped stays mapped. May take 1 % of the time since
+ * the start. Returns what is left. Sleeps. */
+uint64_t tt_neutral_drop_left(int fd, enum tt_residency_method method, uint64_t from, uint64_t to,
+	uint64_t left, struct tt_neutral_stats *stats);

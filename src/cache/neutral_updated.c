@@ -45,8 +45,11 @@ static uint64_t neutral_drop_absent_pages(int fd, uint64_t at, uint64_t end,
 	uint64_t left = 0, start;
 
 	while (neutral_absent_run(old, &at, end, &start)) {
-		if (left == 0 || !tt_neutral_drop_too_dear(stats))
-			left += tt_neutral_drop(fd, method, start * page, at * page, stats);
+		if (left > 0 && tt_neutral_drop_too_dear(stats))
+			continue;
+		uint64_t now = tt_neutral_drop(fd, method, start * page, at * page, stats);
+
+		left += tt_neutral_drop_left(fd, method, start * page, at * page, now, stats);
 	}
 	return left;
 }

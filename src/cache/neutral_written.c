@@ -103,8 +103,11 @@ void tt_neutral_written(int fd, uint64_t size_bytes, const struct tt_neutral_old
 	}
 	bool all = keep > 0 && !old->bits && pages <= old->pages;
 
-	if (!all)
-		stats->left += tt_neutral_drop(fd, fs->method, 0, 0, stats);
+	if (!all) {
+		uint64_t left = tt_neutral_drop(fd, fs->method, 0, 0, stats);
+
+		stats->left += tt_neutral_drop_left(fd, fs->method, 0, 0, left, stats);
+	}
 	if (all && neutral_is_resident(fd, pages, fs))
 		stats->kept_hot += pages;
 	else if (keep > 0)

@@ -7,10 +7,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -159,4 +161,37 @@ static inline unsigned sample_open_fds(void)
 		count++;
 	(void)closedir(dir);
 	return count;
+}
+
+/* Somebody who has a hand on the first pages of a file for a moment: they lie in a pipe. */
+struct sample_hold {
+	int pipe[2];
+	unsigned ns;
+	pthread_t thread;
+};
+
+static inline void *sample_hold_thread(void *argument)
+{
+	struct sample_hold *hold = argument;
+	const struct timespec pause = {.tv_nsec = hold->ns};
+
+	nanosleep(&pause, NULL);
+	(void)close(hold->pipe[0]);
+	(void)close(hold->pipe[1]);
+	return NULL;
+}
+
+static inline void sample_hold_pages(struct sample_hold *hold, int fd, unsigned ns)
+{
+	loff_t offset = 0;
+
+	hold->ns = ns;
+	assert_int_equal(pipe(hold->pipe), 0);
+	assert_true(splice(fd, &offset, hold->pipe[1], NULL, (size_t)8 * SAMPLE_PAGE, 0) > 0);
+	assert_int_equal(pthread_create(&hold->thread, NULL, sample_hold_thread, hold), 0);
+}
+
+static inline void sample_hold_end(struct sample_hold *hold)
+{
+	assert_int_equal(pthread_join(hold->thread, NULL), 0);
 }

@@ -273,6 +273,23 @@ static void test_what_would_not_go_is_counted(void **state)
 	munmap((void *)map, SAMPLE_PAGE);
 }
 
+static void test_what_is_held_for_a_moment_goes_all_the_same(void **state)
+{
+	struct tt_neutral_reader reader;
+	struct sample_hold hold_of;
+
+	(void)state;
+	make(64 * SAMPLE_PAGE);
+	tt_neutral_reader_begin(&reader, f.fd, f.size, TT_CACHE_LEAVE, &f.fs, &f.stats);
+	read_part(&reader, 0, f.size);
+	sample_hold_pages(&hold_of, f.fd, 5000000);
+	tt_neutral_reader_end(&reader);
+	sample_hold_end(&hold_of);
+	assert_int_equal(sample_count_resident(f.fd), 0);
+	assert_int_equal(f.stats.left, 0);
+	assert_true(f.stats.not_dropped > 0);
+}
+
 static bool every_third_of_the_first(uint64_t page)
 {
 	return page < 1024 && page % 3 == 0;
@@ -409,6 +426,7 @@ int main(void)
 		TEST(test_dirty_pages_of_others_are_not_flushed),
 		TEST(test_pages_that_become_dirty_meanwhile_are_not_flushed),
 		TEST(test_what_would_not_go_is_counted),
+		TEST(test_what_is_held_for_a_moment_goes_all_the_same),
 		TEST(test_hot_data_before_a_long_hole_stays_hot),
 		TEST(test_drop_mode_drops_the_hot_too),
 		TEST(test_keep_mode_does_nothing),

@@ -153,6 +153,22 @@ static void test_pages_below_a_hole_are_read_back(void **state)
 	assert_int_equal(f.stats.left, 0);
 }
 
+static void test_what_is_held_for_a_moment_goes_all_the_same(void **state)
+{
+	const uint64_t size = (uint64_t)PAGES * SAMPLE_PAGE;
+	struct sample_hold hold;
+
+	(void)state;
+	assert_int_equal(tt_neutral_old_look(&f.old, f.fd, size, &f.fs, &f.stats), 0);
+	overwrite(0, size);
+	sample_hold_pages(&hold, f.fd, 5000000);
+	tt_neutral_updated(f.fd, 0, size, &f.old, &f.fs, &f.stats);
+	sample_hold_end(&hold);
+	assert_int_equal(sample_count_resident(f.fd), 0);
+	assert_int_equal(f.stats.left, 0);
+	assert_true(f.stats.not_dropped > 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -164,6 +180,7 @@ int main(void)
 		TEST(test_a_hot_file_stays_hot_as_far_as_it_went),
 		TEST(test_what_lies_before_the_start_is_not_touched),
 		TEST(test_pages_below_a_hole_are_read_back),
+		TEST(test_what_is_held_for_a_moment_goes_all_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,6 +132,20 @@ static void test_no_more_is_kept_than_the_budget(void **state)
 	assert_int_equal(sample_count_resident(f.new_fd), 0);
 }
 
+static void test_what_is_held_for_a_moment_goes_all_the_same(void **state)
+{
+	struct sample_hold hold;
+
+	(void)state;
+	make(0, 64 * SAMPLE_PAGE);
+	sample_hold_pages(&hold, f.new_fd, 5000000);
+	tt_neutral_written(f.new_fd, f.new_size, NULL, &f.fs, NULL, &f.stats);
+	sample_hold_end(&hold);
+	assert_int_equal(sample_count_resident(f.new_fd), 0);
+	assert_int_equal(f.stats.left, 0);
+	assert_true(f.stats.not_dropped > 0);
+}
+
 static void test_dirty_pages_are_counted_as_left(void **state)
 {
 	(void)state;
@@ -162,6 +176,7 @@ int main(void)
 		TEST(test_the_part_beyond_the_old_end_goes),
 		TEST(test_the_same_pages_are_hot_afterwards),
 		TEST(test_no_more_is_kept_than_the_budget),
+		TEST(test_what_is_held_for_a_moment_goes_all_the_same),
 		TEST(test_dirty_pages_are_counted_as_left),
 		TEST(test_an_empty_file_is_no_trouble),
 	};
