@@ -32,6 +32,7 @@
  *	tree/alias.c		names that differ only here
  *	cache/neutral.c		leaves the cache as found
  *	cache/neutral_drop.c	asks pages to go, counts
+ *	cache/neutral_turn.c	who reads a file of several names
  *	cache/neutral_written.c	the same for the destination
  *	cache/neutral_updated.c	the same for files in place
  *	cache/pacer.c		bounds dirty pages per disk
@@ -48,6 +49,7 @@
  *	sync/order.c		which name of a file leads
  *	sync/planner.c		the walk in rsync's order
  *	sync/planner_entries.c	names in one directory become jobs
+ *	sync/turn.c		nobody else of us is to read the same file
  *	sync/verify.c		counts what is left at the end
  *	sync/lister.c		directories ahead of need
  *	sync/share.c		many hands for one large directory

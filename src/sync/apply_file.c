@@ -30,6 +30,7 @@
 #include "sync/arrive.h"
 #include "sync/lane.h"
 #include "sync/reason.h"
+#include "sync/turn.h"
 #include "sync/volume.h"
 #include "sys/fd.h"
 #include "tree/stage.h"
@@ -334,7 +335,9 @@ static int file_copy_new(struct file_copy *copy, struct tt_arrival *arrival, str
 	struct tt_worker *worker = copy->worker;
 	struct tt_neutral_reader reader;
 	struct tt_writer writer;
+	struct tt_turn turn;
 
+	tt_turn_take(&turn, worker, from, (uint64_t)copy->before.st_ino);
 	tt_neutral_reader_begin(&reader, copy->from_fd, request->size_bytes,
 		worker->engine->policy.cache.mode, &from->neutral, &worker->cache_stats);
 	file_begin_writer(copy, arrival, &writer);
@@ -344,6 +347,7 @@ static int file_copy_new(struct file_copy *copy, struct tt_arrival *arrival, str
 
 	tt_writer_end(&writer);
 	tt_neutral_reader_end(&reader);
+	tt_turn_end(&turn);
 	if (writer.was_direct && ret_result->cloned_bytes > 0)
 		worker->cache_stats.files_written_direct--;
 	tt_volume_tell_no_direct(worker->engine, copy->dir->to, copy->dir, copy->task->wanted->name,

@@ -26,6 +26,7 @@
 #include "sync/apply_file.h"
 #include "sync/arrive.h"
 #include "sync/lane.h"
+#include "sync/turn.h"
 #include "sync/volume.h"
 #include "sys/fd.h"
 #include "tree/alias.h"
@@ -323,12 +324,14 @@ int tt_inplace_copy(struct tt_worker *worker, struct tt_arrival *arrival, struct
 	struct tt_inplace *inplace = arrival->inplace;
 	struct tt_neutral_reader reader;
 	struct tt_writer writer;
+	struct tt_turn turn;
 	int fd = arrival->paced.fd;
 
 	*ret_result = (struct tt_copy_result){0};
 	request->reader = &reader;
 	request->writer = &writer;
 	request->in_place = true;
+	tt_turn_take(&turn, worker, from, (uint64_t)request->before->st_ino);
 	int r = inplace_begin(worker, arrival, request, most_bytes, from, &ret_result->failed);
 
 	if (r == 0 && inplace->start_bytes == 0 && inplace->old_bytes > 0
@@ -352,6 +355,7 @@ int tt_inplace_copy(struct tt_worker *worker, struct tt_arrival *arrival, struct
 		tt_writer_end(&writer);
 	}
 	tt_neutral_reader_end(&reader);
+	tt_turn_end(&turn);
 	/* O_DIRECT wants the length first, by which an unfinished file would look finished. */
 	tt_volume_tell_no_direct(worker->engine, arrival->dir->to, arrival->dir,
 		arrival->wanted->name, true, "it is written in place");

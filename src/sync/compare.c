@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/hash.h"
+#include "sync/turn.h"
 #include "sync/volume.h"
 #include "sys/fd.h"
 
@@ -24,6 +25,7 @@ static int compare_digest(struct tt_engine *engine, struct tt_worker *worker,
 {
 	struct tt_neutral_reader reader;
 	struct tt_hash *hash;
+	struct tt_turn turn;
 	ssize_t got = 1;
 	TT_FD_AUTO fd = tt_fd_open_read(dir_fd, entry->name);
 
@@ -33,6 +35,7 @@ static int compare_digest(struct tt_engine *engine, struct tt_worker *worker,
 
 	if (r < 0)
 		return r;
+	tt_turn_take(&turn, worker, volume, entry->ino);
 	tt_neutral_reader_begin(&reader, fd, entry->size_bytes, engine->policy.cache.mode,
 		&volume->neutral, &worker->cache_stats);
 	for (uint64_t offset = 0; got > 0 && !atomic_load(&engine->stop);
@@ -44,6 +47,7 @@ static int compare_digest(struct tt_engine *engine, struct tt_worker *worker,
 		}
 	}
 	tt_neutral_reader_end(&reader);
+	tt_turn_end(&turn);
 	tt_volume_tell_no_direct(engine, volume, dir, entry->name, false, reader.refusal);
 	tt_hash_digest(hash, ret_digest);
 	tt_hash_free(hash);

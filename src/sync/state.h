@@ -129,6 +129,7 @@ struct tt_worker {
 	struct tt_engine *engine;
 	pthread_t thread;
 	bool is_alone; /* has a lane's space_lock */
+	bool has_turn; /* turn.h */
 	struct tt_copy_worker copy;
 	struct tt_neutral_stats cache_stats;
 	struct tt_engine_stats stats; /* rsync's part and ours, added up at the end */

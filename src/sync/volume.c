@@ -67,6 +67,7 @@ struct tt_volume *tt_volume_find(struct tt_engine *engine, uint32_t dev_major, u
 			break;
 	}
 	if (!volume) {
+		tt_neutral_turns_init(&made->turns);
 		made->next = engine->volumes;
 		engine->volumes = made;
 		volume = made;
@@ -253,6 +254,7 @@ void tt_volume_free_all(struct tt_engine *engine)
 		struct tt_volume *volume = engine->volumes;
 
 		engine->volumes = volume->next;
+		tt_neutral_turns_deinit(&volume->turns);
 		free(volume);
 	}
 }

@@ -7,6 +7,7 @@
 
 #include "cache/mechanism.h"
 #include "cache/neutral.h"
+#include "cache/neutral_turn.h"
 #include "cache/pacer.h"
 #include "copy/clone.h"
 #include "sync/state.h"
@@ -18,6 +19,7 @@ struct tt_volume {
 	uint32_t dev_major, dev_minor;
 	struct tt_device device;
 	struct tt_neutral_fs neutral;
+	struct tt_neutral_turns turns;
 	bool is_destination; /* has been prepared for writing */
 	bool paced;          /* writes are charged and awaited */
 	unsigned facts;      /* TT_MECHANISM_*; those of the file are added for each */

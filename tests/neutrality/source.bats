@@ -100,6 +100,23 @@ copy_leaves_source() { # ARGUMENT...
 	copy_leaves_source
 }
 
+@test "of a file with many names, which several workers read at the same time, nothing stays" {
+	mkdir -p src/d0
+	make_big_file src/d0/large 24M
+	make_big_file src/d0/small 3000000
+	for i in {1..11}; do
+		mkdir "src/d$i"
+		ln src/d0/large src/d0/small "src/d$i"
+	done
+	cachemap evict src
+	leaves_as_found src copy_anew --reflink=never --workers=8
+	expect "pages of the destination" "$(resident dst)" == 0
+	tiptoe 0 -aH --reflink=never src/ linked
+	cachemap evict src linked
+	tiptoe 0 -acH --workers=8 src/ linked
+	expect "pages that -c leaves" "$(resident src linked)" == 0
+}
+
 @test "the same with threads instead of io_uring, with one worker, and with a small budget" {
 	make_sizes
 	for variant in "TIPTOE_RING=off" "TIPTOE_RING=off --workers=1" "--workers=1" "--workers=16" "--dirty-limit=1M"; do
