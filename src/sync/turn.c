@@ -11,7 +11,8 @@ void tt_turn_take(
 	struct tt_turn *turn, struct tt_worker *worker, struct tt_volume *volume, uint64_t ino)
 {
 	*turn = (struct tt_turn){0};
-	if (worker->has_turn || worker->engine->policy.cache.mode == TT_CACHE_KEEP)
+	if (worker->has_turn || worker->engine->policy.cache.mode == TT_CACHE_KEEP
+		|| volume->neutral.method == TT_RESIDENCY_NONE)
 		return;
 	worker->has_turn = true;
 	turn->volume = volume;
