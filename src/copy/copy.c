@@ -42,8 +42,10 @@ static bool copy_is_zero(const void *block, size_t bytes)
 /* Writes the aligned part of [offset, offset + bytes) with O_DIRECT. Returns how much that was; 0:
  * the rest goes the ordinary way; or a negative errno. */
 static int64_t copy_write_direct(
-	struct tt_writer *writer, const char *from, uint64_t bytes, uint64_t offset)
+	const struct tt_copy_request *request, const char *from, uint64_t bytes, uint64_t offset)
 {
+	struct tt_writer *writer = request->writer;
+
 	if (!writer->is_direct)
 		return 0;
 	uint64_t part = bytes & ~(uint64_t)(writer->direct.offset_bytes - 1);
@@ -55,7 +57,11 @@ static int64_t copy_write_direct(
 	int r = part > 0 ? tt_fd_pwrite_all(writer->fd, from, part, offset, 0) : 0;
 
 	if (part == 0 || r == -EINVAL) {
-		tt_writer_leave_direct(writer, r < 0 ? "the kernel refuses to write it so" : NULL);
+		const bool is_tail = offset + bytes >= request->size_bytes;
+
+		tt_writer_leave_direct(writer, r < 0     ? "the kernel refuses to write it so"
+					       : is_tail ? NULL
+							 : "a piece of it is not aligned");
 		return 0;
 	}
 	if (r < 0)
@@ -70,7 +76,7 @@ static int copy_write(const struct tt_copy_request *request, const char *from, u
 	struct tt_writer *writer = request->writer;
 
 	while (bytes > 0) {
-		int64_t direct = copy_write_direct(writer, from, bytes, offset);
+		int64_t direct = copy_write_direct(request, from, bytes, offset);
 
 		if (direct < 0)
 			return (int)direct;

@@ -145,6 +145,16 @@ static void stream_submit(struct tt_stream *stream, struct stream_chunk *chunk)
 	(void)r;
 }
 
+/* Of both ends. Powers of two. */
+static uint64_t stream_align(const struct tt_stream *stream)
+{
+	const struct tt_neutral_reader *reader = stream->request->reader;
+	uint64_t write = stream->request->writer->direct.offset_bytes;
+	uint64_t read = reader->is_direct ? reader->direct.offset_bytes : 1;
+
+	return read > write ? read : write;
+}
+
 /* Finds the piece for `chunk`. Behind a long hole it has to wait until everything before has been
  * read and passed: the reader makes up its mind about what lies far behind then. Returns 1, 0 at
  * the end, -EAGAIN to wait, or another negative errno. */
@@ -165,9 +175,13 @@ static int stream_next_piece(struct tt_stream *stream, struct stream_chunk *chun
 		return -EAGAIN;
 	chunk->offset = stream->held_offset;
 	chunk->bytes = stream->held_bytes;
-	/* The tail that O_DIRECT cannot write is a piece of its own. */
-	if (writer->is_direct && chunk->bytes > writer->direct.offset_bytes)
-		chunk->bytes -= chunk->bytes % writer->direct.offset_bytes;
+	/* The tail that O_DIRECT cannot write is a piece of its own, from where it can be read. */
+	if (writer->is_direct) {
+		const uint64_t align = stream_align(stream);
+
+		if (chunk->bytes > align)
+			chunk->bytes -= chunk->bytes % align;
+	}
 	stream->held_offset += chunk->bytes;
 	stream->held_bytes -= chunk->bytes;
 	return 1;
@@ -209,7 +223,8 @@ static bool stream_may_write(struct tt_stream *stream, struct stream_chunk *chun
 		&& (stream->undirect
 			|| !tt_direct_fits(
 				&writer->direct, chunk->data, chunk->offset, chunk->bytes))) {
-		bool is_tail = chunk->offset % writer->direct.offset_bytes == 0;
+		bool is_tail = chunk->offset % writer->direct.offset_bytes == 0
+			       && chunk->offset + chunk->bytes >= stream->request->size_bytes;
 
 		if (stream->writes > 0)
 			return false;
