@@ -170,7 +170,7 @@ int tt_facts_try(int dir_fd, const struct tt_direct *direct, struct tt_facts *re
 	*ret_facts = (struct tt_facts){0};
 	if (fd < 0 || other_fd < 0) {
 		facts_not_tried(ret_facts, fd < 0 ? fd : other_fd);
-		tt_facts_try_names(dir_fd, -1, ret_facts);
+		tt_facts_look_at_names(dir_fd, ret_facts);
 		return 0;
 	}
 	char *data = aligned_alloc(FACTS_PIECE_BYTES, 2 * FACTS_PIECE_BYTES);
@@ -181,7 +181,10 @@ int tt_facts_try(int dir_fd, const struct tt_direct *direct, struct tt_facts *re
 	ret_facts->answers[TT_FACTS_UNNAMED] =
 		unnamed_error ? facts_refused(unnamed_error) : facts_yes();
 	facts_try_content(fd, other_fd, direct, data, ret_facts);
-	tt_facts_try_names(dir_fd, fd, ret_facts);
+	if (unnamed_error)
+		tt_facts_try_names(dir_fd, ret_facts);
+	else
+		tt_facts_look_at_names(dir_fd, ret_facts);
 	free(data);
 	return 0;
 }

@@ -47,5 +47,7 @@ const char *tt_facts_key(enum tt_facts_which which);
  * Any thread. Returns 0, or -ENOMEM. */
 int tt_facts_try(int dir_fd, const struct tt_direct *direct, struct tt_facts *ret_facts);
 
-/* Internal to facts: what names do. `fd` is a temporary, with a name or without. */
-void tt_facts_try_names(int dir_fd, int fd, struct tt_facts *facts);
+/* Internal to facts: what names do. The first makes none, and so knows less; it is for where there
+ * are unnamed files, and where nothing can be written (open_error). */
+void tt_facts_look_at_names(int dir_fd, struct tt_facts *facts);
+void tt_facts_try_names(int dir_fd, struct tt_facts *facts);

@@ -274,14 +274,25 @@ static bool fd_all_users_are_mapped(void)
 	return all >= UINT32_MAX;
 }
 
-bool tt_fd_overrides_modes(void)
+/* Over everybody's files. */
+static bool fd_is_capable(unsigned capability)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {{0}};
 
 	if (syscall(SYS_capget, &header, sets) < 0)
 		return geteuid() == 0;
-	return (sets[0].effective & 1u << CAP_DAC_OVERRIDE) && fd_all_users_are_mapped();
+	return (sets[0].effective & 1u << capability) && fd_all_users_are_mapped();
+}
+
+bool tt_fd_overrides_modes(void)
+{
+	return fd_is_capable(CAP_DAC_OVERRIDE);
+}
+
+bool tt_fd_overrides_owners(void)
+{
+	return fd_is_capable(CAP_FOWNER);
 }
 
 unsigned tt_fd_raise_limit(void)

@@ -84,6 +84,10 @@ int tt_fd_chmod_at(int dir_fd, const char *name, mode_t mode);
  * maps everybody. A root without it, or of a namespace of few users, has to look like others. */
 bool tt_fd_overrides_modes(void);
 
+/* Whether what only a file's owner is told or may do is for this process with everybody's files:
+ * CAP_FOWNER, likewise. */
+bool tt_fd_overrides_owners(void);
+
 /* Raises the soft limit of open descriptors to the hard one. Returns the limit now in force. */
 unsigned tt_fd_raise_limit(void);
 

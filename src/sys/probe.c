@@ -108,13 +108,13 @@ static void probe_basics(
 
 	if (probe_write(fd, data, 0) < 0)
 		return;
-	if (method == TT_RESIDENCY_NONE) {
-		probe->cachestat = probe->sync_file_range = probe->drop_clean = TT_PROBE_NO;
-		return;
-	}
 	bool counted = probe_count(fd, TT_RESIDENCY_CACHESTAT, &count);
 
 	probe->cachestat = probe_answer(counted && count.resident_pages > 0);
+	if (method == TT_RESIDENCY_NONE) {
+		probe->sync_file_range = probe->drop_clean = TT_PROBE_NO;
+		return;
+	}
 	if (probe->cachestat == TT_PROBE_NO)
 		probe_sync(fd, TT_RESIDENCY_MINCORE, false, probe);
 	else if (count.dirty_pages + count.writeback_pages > 0)

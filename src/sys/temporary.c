@@ -64,7 +64,8 @@ int tt_temporary_open(int dir_fd, int *ret_error)
 		return -errno;
 	if (fs.f_flag & ST_RDONLY)
 		return -EROFS;
-	if ((uint64_t)fs.f_bavail * fs.f_frsize < TEMPORARY_FREE_BYTES)
+	/* One without any blocks does not tell (/proc, servers that do not know). */
+	if (fs.f_blocks > 0 && (uint64_t)fs.f_bavail * fs.f_frsize < TEMPORARY_FREE_BYTES)
 		return -ENOSPC;
 	int fd = openat(dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
