@@ -49,16 +49,21 @@ enum tt_mechanism_fact {
 	TT_MECHANISM_IS_HOT =
 		1 << 14, /* what is overwritten or replaced is resident and stays so */
 	TT_MECHANISM_IS_WHOLE = 1 << 15, /* written and awaited in one piece, without windows */
+	/* of the directory, for --probe: a run meets the error itself */
+	TT_MECHANISM_IS_READ_ONLY = 1 << 16,
+	TT_MECHANISM_IS_CLOSED = 1 << 17, /* no file can be made in it */
 };
 
 enum tt_mechanism_kind {
 	TT_MECHANISM_ORDINARY, /* plain calls, nothing before and nothing after */
-	TT_MECHANISM_STAYS,  /* the same for want of anything better: pages are left, and counted */
-	TT_MECHANISM_BEHIND, /* look before reading, DONTNEED behind the reader */
+	TT_MECHANISM_STAYS,    /* the same for want of anything better: pages are left, the file is
+				  counted */
+	TT_MECHANISM_BEHIND,   /* look before reading, DONTNEED behind the reader */
 	TT_MECHANISM_UNCACHED, /* RWF_DONTCACHE */
 	TT_MECHANISM_DIRECT,   /* O_DIRECT */
 	TT_MECHANISM_RANGE,    /* sync_file_range starts and waits, then DONTNEED */
 	TT_MECHANISM_DATASYNC, /* fdatasync, then DONTNEED */
+	TT_MECHANISM_NOTHING,  /* it cannot be done */
 };
 
 struct tt_mechanism {
@@ -73,6 +78,9 @@ struct tt_mechanism {
 
 enum tt_mechanism_size tt_mechanism_size_of(uint64_t bytes);
 
+/* Files of at most so many bytes are written whole on a budget of dirty bytes. */
+uint64_t tt_mechanism_whole_bytes(uint64_t budget_bytes);
+
 /* What a file system's answers mean, as facts: unknown ones count as what is mostly so and shows
  * itself when it is not. `probe` may be all zeros: never tried, as on a source. */
 unsigned tt_mechanism_facts(
@@ -82,7 +90,32 @@ unsigned tt_mechanism_facts(
 const struct tt_mechanism *tt_mechanism_choose(
 	enum tt_mechanism_operation operation, enum tt_mechanism_size size, unsigned facts);
 
-/* The cells of one operation in words: "to 1 MiB RWF_DONTCACHE, above sync_file_range ...". Facts
- * of the file that follow from its size are added. Returns `buffer`. */
-const char *tt_mechanism_describe(
-	enum tt_mechanism_operation operation, unsigned facts, char *buffer, size_t size);
+/* The same for a file of `size_bytes`, where files of up to `whole_bytes` are written whole. */
+const struct tt_mechanism *tt_mechanism_choose_for(enum tt_mechanism_operation operation,
+	uint64_t size_bytes, uint64_t whole_bytes, unsigned facts);
+
+/* Files of [from_bytes, to_bytes], UINT64_MAX: without end. */
+struct tt_mechanism_cell {
+	uint64_t from_bytes, to_bytes;
+	const struct tt_mechanism *mechanism;
+};
+
+#define TT_MECHANISM_MOST_CELLS 4
+
+/* All sizes of one operation, neighbours of one mechanism as one cell. Returns how many. */
+unsigned tt_mechanism_cells(enum tt_mechanism_operation operation, uint64_t whole_bytes,
+	unsigned facts, struct tt_mechanism_cell ret_cells[TT_MECHANISM_MOST_CELLS]);
+
+/* How many files went which way; begins as all zeros. */
+#define TT_MECHANISM_MOST_ROWS 32
+
+struct tt_mechanism_uses {
+	_Atomic uint64_t files[TT_MECHANISM_MOST_ROWS];
+};
+
+/* Counts one. NULL: nothing was moved. Any thread. */
+void tt_mechanism_use(struct tt_mechanism_uses *uses, const struct tt_mechanism *mechanism);
+
+/* In words: "12 files read: cachestat, trailing DONTNEED; 2 files written: RWF_DONTCACHE"; empty
+ * if nothing was used. Returns `buffer`. */
+const char *tt_mechanism_describe(const struct tt_mechanism_uses *uses, char *buffer, size_t size);

@@ -68,32 +68,44 @@ static void neutral_look(struct tt_neutral_reader *reader, uint64_t number)
 		segment->found = TT_NEUTRAL_FOUND_ALL;
 }
 
-/* The mechanism for this file, as far as is known by now. */
+/* The mechanism for this file, as far as is known by now. What has been read with O_DIRECT in part
+ * counts as that. */
 static enum tt_mechanism_kind neutral_choose(struct tt_neutral_reader *reader)
 {
 	if (reader->unknown)
 		reader->facts &= ~(unsigned)TT_MECHANISM_IS_ASKABLE;
 	if (!reader->fs->dontcache_read)
 		reader->facts &= ~(unsigned)TT_MECHANISM_HAS_DONTCACHE_READ;
-	return tt_mechanism_choose(
-		TT_MECHANISM_READ, tt_mechanism_size_of(reader->size_bytes), reader->facts)
-		->kind;
+	const struct tt_mechanism *mechanism = tt_mechanism_choose(
+		TT_MECHANISM_READ, tt_mechanism_size_of(reader->size_bytes), reader->facts);
+
+	if (!reader->was_direct)
+		reader->mechanism = mechanism;
+	return mechanism->kind;
 }
 
-/* Finds out whether O_DIRECT is possible, and whether it would flush what somebody writes. */
+/* Finds out whether O_DIRECT is possible. */
+static bool neutral_ask_alignment(struct tt_neutral_reader *reader)
+{
+	tt_direct_ask(reader->fd, &reader->direct);
+	if (reader->direct.offset_bytes == 0)
+		tt_direct_guess(reader->fd, &reader->direct);
+	if (reader->direct.offset_bytes == 0)
+		return false;
+	reader->facts |= TT_MECHANISM_HAS_DIRECT_READ;
+	return true;
+}
+
+/* The same, and whether it would flush what somebody writes. */
 static void neutral_ask_direct(struct tt_neutral_reader *reader)
 {
 	struct stat st;
 
 	if (reader->refusal) /* it was tried */
 		return;
-	tt_direct_ask(reader->fd, &reader->direct);
-	if (reader->direct.offset_bytes == 0)
-		tt_direct_guess(reader->fd, &reader->direct);
-	if (reader->direct.offset_bytes == 0)
+	if (!neutral_ask_alignment(reader))
 		return;
 	reader->fs->direct_seen = true;
-	reader->facts |= TT_MECHANISM_HAS_DIRECT_READ;
 	if (fstat(reader->fd, &st) < 0
 		|| tt_residency_may_be_dirty(reader->fd, reader->fs->method, &st, 0, 0))
 		reader->facts |= TT_MECHANISM_IS_DIRTY;
@@ -102,16 +114,22 @@ static void neutral_ask_direct(struct tt_neutral_reader *reader)
 /* Uses O_DIRECT if the table says so, and else says why not if it was asked for. */
 static void neutral_enter_direct(struct tt_neutral_reader *reader)
 {
-	if (neutral_choose(reader) == TT_MECHANISM_DIRECT && tt_direct_set(reader->fd, true) == 0) {
-		reader->is_direct = true;
-		reader->stats->files_read_direct++;
-		return;
+	const unsigned asked = reader->facts;
+
+	if (neutral_choose(reader) == TT_MECHANISM_DIRECT) {
+		if (tt_direct_set(reader->fd, true) == 0) {
+			reader->is_direct = reader->was_direct = true;
+			reader->stats->files_read_direct++;
+			return;
+		}
+		reader->facts &= ~(unsigned)TT_MECHANISM_HAS_DIRECT_READ;
+		(void)neutral_choose(reader);
 	}
 	if (!(reader->facts & TT_MECHANISM_WANTS_DIRECT))
 		return;
 	if (!(reader->facts & TT_MECHANISM_HAS_CACHE))
 		reader->refusal = "it has no page cache of its own";
-	else if (!(reader->facts & TT_MECHANISM_HAS_DIRECT_READ))
+	else if (!(asked & TT_MECHANISM_HAS_DIRECT_READ))
 		reader->refusal = "it does not say how requests must be aligned";
 	else if (reader->facts & TT_MECHANISM_IS_DIRTY)
 		reader->refusal = "pages of it may be dirty, and would be flushed";
@@ -126,6 +144,12 @@ void tt_neutral_reader_leave_direct(struct tt_neutral_reader *reader, const char
 	reader->is_direct = false;
 	reader->facts &= ~(unsigned)TT_MECHANISM_HAS_DIRECT_READ;
 	reader->refusal = why;
+	/* Refused before anything came that way. */
+	if (reader->passed_bytes == reader->begin_bytes) {
+		reader->was_direct = false;
+		reader->stats->files_read_direct--;
+		(void)neutral_choose(reader);
+	}
 	/* What is known about the segments ahead was found out all along: it serves from here on.
 	 */
 	(void)tt_direct_set(reader->fd, false);
@@ -245,6 +269,13 @@ static void neutral_drop_until(struct tt_neutral_reader *reader, uint64_t to)
 	}
 }
 
+/* Before the first look; a source is never tried. */
+static unsigned neutral_facts(enum tt_cache_mode mode, const struct tt_neutral_fs *fs)
+{
+	return TT_MECHANISM_IS_ASKABLE
+	       | tt_mechanism_facts(mode, fs->method, &(const struct tt_probe){0});
+}
+
 void tt_neutral_reader_begin(struct tt_neutral_reader *reader, int fd, uint64_t size_bytes,
 	enum tt_cache_mode mode, struct tt_neutral_fs *fs, struct tt_neutral_stats *stats)
 {
@@ -265,13 +296,13 @@ void tt_neutral_reader_begin_at(struct tt_neutral_reader *reader, int fd, uint64
 	reader->start_bytes = edge;
 	reader->looked_bytes = edge;
 	reader->dropped_bytes = edge;
-	reader->facts = TT_MECHANISM_IS_ASKABLE
-			| tt_mechanism_facts(mode, fs->method, &(const struct tt_probe){0});
+	reader->facts = neutral_facts(mode, fs);
 	reader->unknown = false;
-	reader->active = size_bytes > 0 && neutral_choose(reader) != TT_MECHANISM_ORDINARY;
+	reader->was_direct = false;
+	reader->active = neutral_choose(reader) != TT_MECHANISM_ORDINARY && size_bytes > 0;
 	reader->all_ours = true;
 	reader->left_pages = 0;
-	reader->passed_bytes = start_bytes;
+	reader->begin_bytes = reader->passed_bytes = start_bytes;
 	for (unsigned i = 0; i < 3; i++)
 		reader->segments[i].number = UINT64_MAX;
 	reader->is_direct = false;
@@ -288,8 +319,10 @@ void tt_neutral_reader_untouched(struct tt_neutral_reader *reader)
 {
 	if (reader->unknown && !reader->active && reader->mode != TT_CACHE_KEEP)
 		reader->stats->files_unknown--;
-	if (reader->is_direct)
+	if (reader->was_direct)
 		reader->stats->files_read_direct--;
+	reader->mechanism = NULL;
+	reader->refusal = NULL;
 	if (reader->mode != TT_CACHE_DROP)
 		reader->active = false;
 }
@@ -375,11 +408,11 @@ ssize_t tt_neutral_reader_pread(
 
 void tt_neutral_reader_passed(struct tt_neutral_reader *reader, uint64_t offset)
 {
+	reader->passed_bytes = offset;
 	if (!reader->active || reader->unknown)
 		return;
 	uint64_t edge = offset / tt_residency_folio_bytes() * tt_residency_folio_bytes();
 
-	reader->passed_bytes = offset;
 	if (edge >= reader->dropped_bytes + NEUTRAL_WINDOW_BYTES)
 		neutral_drop_until(reader, edge);
 }
@@ -444,4 +477,30 @@ void tt_neutral_reader_end(struct tt_neutral_reader *reader)
 	}
 	neutral_drop_beyond(reader, end);
 	reader->stats->left += reader->left_pages;
+}
+
+const struct tt_mechanism *tt_neutral_foresee(
+	int fd, uint64_t size_bytes, bool askable, struct tt_neutral_fs *fs)
+{
+	struct tt_neutral_stats nothing = {0};
+	struct tt_neutral_reader reader = {
+		.fd = fd,
+		.fs = fs,
+		.stats = &nothing,
+		.size_bytes = size_bytes,
+		.facts = neutral_facts(TT_CACHE_LEAVE, fs),
+		.unknown = !askable,
+	};
+	char byte;
+
+	/* Behind all that a file can hold: the flag is judged, nothing is read, no time is set
+	 * (mm/filemap.c, filemap_read). */
+	if (neutral_choose(&reader) == TT_MECHANISM_UNCACHED
+		&& tt_fd_pread(fd, &byte, 1, INT64_MAX - 1, TT_FD_DONTCACHE) == -EOPNOTSUPP)
+		fs->dontcache_read = false;
+	if (neutral_choose(&reader) == TT_MECHANISM_STAYS && neutral_ask_alignment(&reader)) {
+		neutral_enter_direct(&reader);
+		tt_neutral_reader_end(&reader);
+	}
+	return reader.mechanism;
 }

@@ -51,9 +51,10 @@ struct tt_neutral_fs {
 struct tt_neutral_stats {
 	uint64_t found_resident; /* before we came */
 	uint64_t dropped;
-	uint64_t not_dropped;   /* would not go when asked: mapped, or dirty */
-	uint64_t left;          /* resident because of us after the last drop of their file */
-	uint64_t kept_hot;      /* of replaced files, kept on purpose */
+	uint64_t not_dropped; /* would not go when asked: mapped, or dirty */
+	uint64_t left;        /* resident because of us after the last drop of their file; of those
+				 that nobody may count it is not known: files_unknown */
+	uint64_t kept_hot;    /* of replaced files, kept on purpose */
 	uint64_t files_unknown; /* nobody could say what of them was resident: read without
 				   RWF_DONTCACHE, replaced, or written and dropped unseen */
 	uint64_t files_read_direct, files_written_direct; /* with O_DIRECT, wholly or in part */
@@ -90,16 +91,19 @@ struct tt_neutral_reader {
 	uint64_t start_bytes;   /* of the first segment */
 	uint64_t looked_bytes;  /* segments below this offset have been looked at */
 	uint64_t dropped_bytes; /* everything below is done with */
+	uint64_t begin_bytes;   /* where the reading begins */
 	uint64_t passed_bytes;  /* everything below has been read */
 	unsigned facts;         /* TT_MECHANISM_*, as far as is known by now */
 	bool active;            /* false: nothing to do for this file */
 	bool unknown;
 	bool is_direct;          /* O_DIRECT is on: see tt_neutral_reader_leave_direct() */
+	bool was_direct;         /* ... or has been, for some of the file */
 	struct tt_direct direct; /* its alignment */
-	const char *refusal;     /* why O_DIRECT was wanted and was not used, or not to the end; or
-				    NULL */
-	bool all_ours;           /* nothing was found in any segment so far */
-	uint64_t left_pages;     /* of ours, that would not go so far */
+	const struct tt_mechanism *mechanism; /* what this file was read with; NULL: not at all */
+	const char *refusal; /* why O_DIRECT was wanted and was not used, or not to the end; or
+				NULL */
+	bool all_ours;       /* nothing was found in any segment so far */
+	uint64_t left_pages; /* of ours, that would not go so far */
 	struct tt_neutral_segment segments[3];
 };
 
@@ -146,6 +150,12 @@ void tt_neutral_reader_untouched(struct tt_neutral_reader *reader);
 
 /* After the last read. Drops the rest and counts what is left. */
 void tt_neutral_reader_end(struct tt_neutral_reader *reader);
+
+/* How a run would read this file of `size_bytes`, if nobody is writing to it; for --probe. The same
+ * choice as a reader's, made without reading. `askable`: residency is told. Remembers in `fs` if
+ * RWF_DONTCACHE is refused. */
+const struct tt_mechanism *tt_neutral_foresee(
+	int fd, uint64_t size_bytes, bool askable, struct tt_neutral_fs *fs);
 
 /* Which pages of a file that is about to be replaced were resident. */
 struct tt_neutral_old {

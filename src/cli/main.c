@@ -74,6 +74,7 @@
  *	cli/progress.c		rate, remaining time, files
  *	cli/control.c		signals, timers, the engine's thread
  *	cli/probing.c		the answers of --probe
+ *	cli/probereads.c	how files would be read
  *	cli/probetable.c	the same for people
  *	cli/probejson.c		the same for programs
  *	cli/main.c		this: from argv to exit

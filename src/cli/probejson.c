@@ -105,7 +105,7 @@ static json_t *json_file_system(const struct tt_probing *probing)
 	const struct tt_device *device = &probing->device;
 	bool disk = device->has_disk;
 
-	return json_pack("{s:s*, s:o, s:o, s:b, s:I, s:o, s:I}", "type",
+	return json_pack("{s:s?, s:o, s:o, s:b, s:I, s:o, s:I}", "type",
 		device->fs_type[0] ? device->fs_type : NULL, "major",
 		json_integer(device->fs_major), "minor", json_integer(device->fs_minor),
 		"read_only", probing->read_only, "free_bytes", (json_int_t)probing->free_bytes,
@@ -147,6 +147,8 @@ static const char *json_mechanism_key(enum tt_mechanism_kind kind)
 		return "sync_file_range";
 	case TT_MECHANISM_DATASYNC:
 		return "fdatasync";
+	case TT_MECHANISM_NOTHING:
+		return "none";
 	}
 	return "ordinary";
 }
@@ -159,10 +161,10 @@ static json_t *json_mechanisms(const struct tt_probing *probing)
 		const struct tt_probing_cell *cell = &probing->cells[i];
 		json_t *value = json_pack("{s:s, s:s, s:I, s:o, s:s, s:s, s:s}", "operation",
 			tt_probing_operation_text(cell->operation), "owner",
-			cell->own ? "self" : "other", "from_bytes", (json_int_t)cell->from_bytes,
-			"to_bytes", json_number(cell->to_bytes, cell->to_bytes != UINT64_MAX),
-			"mechanism", json_mechanism_key(cell->mechanism->kind), "description",
-			cell->mechanism->words, "reason", cell->mechanism->why);
+			cell->own ? "self" : "other", "from_bytes", (json_int_t)cell->is.from_bytes,
+			"to_bytes", json_number(cell->is.to_bytes, cell->is.to_bytes != UINT64_MAX),
+			"mechanism", json_mechanism_key(cell->is.mechanism->kind), "description",
+			cell->is.mechanism->words, "reason", cell->why);
 
 		if (json_array_append_new(cells, value) < 0) {
 			json_decref(cells);
@@ -201,7 +203,7 @@ int tt_probejson_write(FILE *stream, const struct tt_probing *probing)
 	r |= json_object_set_new(root, "kernel", json_string(probing->kernel));
 	r |= json_object_set_new(root, "tried", json_boolean(probing->not_tried == 0));
 	r |= json_object_set_new(root, "not_tried_reason",
-		probing->not_tried < 0 ? json_string(tt_error_text(probing->not_tried))
+		probing->not_tried < 0 ? json_string(tt_probing_error_text(probing->not_tried))
 				       : json_null());
 	r |= json_object_set_new(root, "file_system", json_file_system(probing));
 	r |= json_put_numbers(root, probing);

@@ -79,16 +79,23 @@ static void table_head(FILE *stream, const struct tt_probing *probing)
 		device->fs_minor, table_size(probing->free_bytes, free_size, sizeof free_size),
 		probing->read_only ? ", read-only" : "");
 	table_size(device->read_ahead_bytes, ahead, sizeof ahead);
-	if (device->has_disk)
+	if (!probing->has_cache)
+		fprintf(stream,
+			"Disk         none: files are memory, or made when they are read\n");
+	else if (device->has_disk)
 		fprintf(stream, "Disk         %s, read-ahead %s\n", device->disk_name, ahead);
 	else
 		fprintf(stream, "Disk         none that could be found, read-ahead %s\n", ahead);
 	fprintf(stream, "Kernel       Linux %s, pages of %s, folios of up to %s\n", probing->kernel,
 		table_size(probing->page_bytes, page, sizeof page),
 		table_size(probing->folio_bytes, folio, sizeof folio));
-	fprintf(stream, "Memory       %s, so at most %s may be dirty on this disk\n",
-		table_size(probing->memory_limit_bytes, limit, sizeof limit),
-		table_size(probing->dirty_budget_bytes, budget, sizeof budget));
+	table_size(probing->memory_limit_bytes, limit, sizeof limit);
+	table_size(probing->dirty_budget_bytes, budget, sizeof budget);
+	if (probing->has_cache && !probing->read_only)
+		fprintf(stream, "Memory       %s, so at most %s may be dirty on this disk\n", limit,
+			budget);
+	else
+		fprintf(stream, "Memory       %s\n", limit);
 	if (probing->time_granularity_ns > 0)
 		fprintf(stream, "Times        kept to %s%s\n",
 			table_time(probing->time_granularity_ns, page, sizeof page),
@@ -114,14 +121,16 @@ static void table_range(const struct tt_probing_cell *cell, char *buffer, size_t
 {
 	char text[32];
 
-	if (cell->from_bytes == 0 && cell->to_bytes == UINT64_MAX)
+	const struct tt_mechanism_cell *is = &cell->is;
+
+	if (is->from_bytes == 0 && is->to_bytes == UINT64_MAX)
 		snprintf(buffer, size, "any size");
-	else if (cell->to_bytes == UINT64_MAX)
+	else if (is->to_bytes == UINT64_MAX)
 		snprintf(buffer, size, "above %s",
-			table_size(cell->from_bytes - 1, text, sizeof text));
+			table_size(is->from_bytes - 1, text, sizeof text));
 	else
 		snprintf(buffer, size, "to %s",
-			table_size((cell->to_bytes + 1023) / 1024 * 1024, text, sizeof text));
+			table_size((is->to_bytes + 1023) / 1024 * 1024, text, sizeof text));
 }
 
 static const char *table_what(const struct tt_probing_cell *cell)
@@ -154,9 +163,9 @@ static void table_mechanisms(FILE *stream, const struct tt_probing *probing)
 
 		table_range(cell, range, sizeof range);
 		fprintf(stream, "%-17s%-12s", same ? "" : table_what(cell), range);
-		table_wrap(stream, TABLE_WHY, cell->mechanism->words);
+		table_wrap(stream, TABLE_WHY, cell->is.mechanism->words);
 		fprintf(stream, "%*s", TABLE_WHY, "");
-		table_wrap(stream, TABLE_WHY, cell->mechanism->why);
+		table_wrap(stream, TABLE_WHY, cell->why);
 		before = cell;
 	}
 }

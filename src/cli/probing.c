@@ -15,16 +15,12 @@
 
 #include "base/log.h"
 #include "cache/pacer.h"
-#include "copy/writer.h"
+#include "cli/probereads.h"
 #include "sys/direct.h"
 #include "sys/fd.h"
 #include "sys/granularity.h"
 #include "tree/listing.h"
 #include "tree/stage.h"
-
-enum {
-	PROBING_MOST_LOOKS = 64, /* at names, for a regular file */
-};
 
 const char *tt_probing_answer_text(enum tt_probe_answer answer)
 {
@@ -42,9 +38,12 @@ const char *tt_probing_operation_text(enum tt_mechanism_operation operation)
 
 /* ---- facts ---- */
 
-static const char *probing_error_text(int error)
+const char *tt_probing_error_text(int error)
 {
-	return error == -ENOSPC ? "less than 64 MiB are free" : tt_error_text(error);
+	if (error == -ENOSPC)
+		return "less than 64 MiB are free";
+	/* The directory is open: it is no place for files (/proc). */
+	return error == -ENOENT ? "no file can be made there" : tt_error_text(error);
 }
 
 static struct tt_probing_fact *probing_add(
@@ -56,7 +55,24 @@ static struct tt_probing_fact *probing_add(
 	return fact;
 }
 
-/* What follows from the answers of sys/probe, by enum tt_probe_answer. */
+/* What follows from one answer of sys/probe, or why there is none. */
+static void probing_give_reason(struct tt_probing_fact *fact, const struct tt_probe *probe,
+	const char *no, const char *yes, bool has_cache)
+{
+	const char *why = fact->answer == TT_PROBE_YES ? yes : no;
+
+	if (fact->answer == TT_PROBE_UNKNOWN && probe->tmpfile_error < 0) {
+		snprintf(fact->reason, sizeof fact->reason, "not tried: %s",
+			tt_probing_error_text(probe->tmpfile_error));
+		return;
+	}
+	if (!has_cache)
+		why = "no disk is behind it: nothing to leave, nothing to write back";
+	else if (fact->answer == TT_PROBE_UNKNOWN)
+		why = "the trial told nothing";
+	snprintf(fact->reason, sizeof fact->reason, "%s", why);
+}
+
 static void probing_add_probe(struct tt_probing *probing, const struct tt_probe *probe)
 {
 	const struct {
@@ -82,19 +98,10 @@ static void probing_add_probe(struct tt_probing *probing, const struct tt_probe 
 			"refused, or pages stay", "overwrites leave nothing behind"},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		struct tt_probing_fact *fact =
-			probing_add(probing, rows[i].key, rows[i].words, rows[i].answer);
-
-		if (rows[i].answer != TT_PROBE_UNKNOWN)
-			snprintf(fact->reason, sizeof fact->reason, "%s",
-				rows[i].answer == TT_PROBE_YES ? rows[i].yes : rows[i].no);
-		else if (probe->tmpfile_error < 0)
-			snprintf(fact->reason, sizeof fact->reason, "not tried: %s",
-				probing_error_text(probe->tmpfile_error));
-		else
-			snprintf(fact->reason, sizeof fact->reason, "the trial told nothing");
-	}
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		probing_give_reason(
+			probing_add(probing, rows[i].key, rows[i].words, rows[i].answer), probe,
+			rows[i].no, rows[i].yes, probing->has_cache);
 	struct tt_probing_fact *ring = probing_add(probing, "io_uring", "io_uring", probe->ring);
 
 	if (probe->ring_error < 0)
@@ -102,6 +109,13 @@ static void probing_add_probe(struct tt_probing *probing, const struct tt_probe 
 			tt_error_text(probe->ring_error));
 	else
 		snprintf(ring->reason, sizeof ring->reason, "what waits long waits in its ring");
+}
+
+static const char *probing_untried_text(enum tt_facts_which which, int error)
+{
+	return which == TT_FACTS_CASE_INSENSITIVE && error == -ENOENT
+		       ? "there is no name with a letter to look at"
+		       : tt_probing_error_text(error);
 }
 
 static void probing_add_facts(struct tt_probing *probing, const struct tt_facts *facts)
@@ -113,9 +127,12 @@ static void probing_add_facts(struct tt_probing *probing, const struct tt_facts 
 		bool direct = i == TT_FACTS_DIRECT_READ || i == TT_FACTS_DIRECT_WRITE;
 		char *reason = fact->reason;
 
-		if (answer->answer == TT_PROBE_UNKNOWN)
+		if (answer->answer == TT_PROBE_UNKNOWN && !answer->why)
 			snprintf(reason, sizeof fact->reason, "not tried: %s",
-				probing_error_text(answer->error));
+				probing_untried_text(i, answer->error));
+		else if (direct && !probing->has_cache && answer->answer == TT_PROBE_YES)
+			snprintf(reason, sizeof fact->reason,
+				"accepted, and not used: no disk is behind it");
 		else if (answer->why)
 			snprintf(reason, sizeof fact->reason, "%s", answer->why);
 		else if (answer->error < 0)
@@ -129,50 +146,57 @@ static void probing_add_facts(struct tt_probing *probing, const struct tt_facts 
 
 /* ---- mechanisms ---- */
 
-static void probing_add_cells(
-	struct tt_probing *probing, enum tt_mechanism_operation operation, bool own, unsigned facts)
+static void probing_add_cells(struct tt_probing *probing, enum tt_mechanism_operation operation,
+	bool own, const struct tt_mechanism_cell *cells, unsigned count, const char *why)
 {
-	const uint64_t small = (UINT64_C(64) << 10) - 1, medium = UINT64_C(4) << 20;
-	const uint64_t whole = tt_writer_whole_bytes(probing->dirty_budget_bytes);
-	const uint64_t ends[] = {
-		whole < small ? whole : small, whole < small ? small : whole, medium, UINT64_MAX};
-	uint64_t from = 0;
+	for (unsigned i = 0; i < count; i++)
+		probing->cells[probing->cell_count++] = (struct tt_probing_cell){
+			.operation = operation,
+			.own = own,
+			.is = cells[i],
+			.why = why ? why : cells[i].mechanism->why,
+		};
+}
 
-	for (unsigned i = 0; i < sizeof ends / sizeof *ends; i++) {
-		const struct tt_mechanism *mechanism =
-			tt_mechanism_choose(operation, tt_mechanism_size_of(ends[i]),
-				facts | (ends[i] <= whole ? TT_MECHANISM_IS_WHOLE : 0));
-		struct tt_probing_cell *last = &probing->cells[probing->cell_count - (i > 0)];
+static void probing_add_reads(struct tt_probing *probing, const struct tt_probereads *reads)
+{
+	const char *unseen = reads->seen ? NULL : "there is no file to ask: the first one tells";
 
-		if (i > 0 && strcmp(last->mechanism->words, mechanism->words) == 0) {
-			last->to_bytes = ends[i];
-		} else {
-			probing->cells[probing->cell_count++] = (struct tt_probing_cell){
-				.operation = operation,
-				.own = own,
-				.from_bytes = from,
-				.to_bytes = ends[i],
-				.mechanism = mechanism,
-			};
-		}
-		from = ends[i] + 1;
+	probing_add_cells(probing, TT_MECHANISM_READ, true, reads->own, reads->own_count, unseen);
+	probing_add_cells(
+		probing, TT_MECHANISM_READ, false, reads->other, reads->other_count, unseen);
+}
+
+/* What a run finds out when it comes to write there: the directory, not the file system. */
+static unsigned probing_place_facts(const struct tt_probing *probing)
+{
+	switch (-probing->not_tried) {
+	case EROFS:
+		return TT_MECHANISM_IS_READ_ONLY;
+	case EACCES:
+	case EPERM:
+	case ENOENT:
+		return TT_MECHANISM_IS_CLOSED;
+	default:
+		return 0;
 	}
 }
 
-static void probing_choose(
+/* Whose they are makes no difference to those that can be written at all. */
+static void probing_add_writes(
 	struct tt_probing *probing, enum tt_residency_method method, const struct tt_probe *probe)
 {
-	unsigned facts = tt_mechanism_facts(TT_CACHE_LEAVE, method, probe);
+	const unsigned facts =
+		tt_mechanism_facts(TT_CACHE_LEAVE, method, probe) | probing_place_facts(probing);
+	const uint64_t whole = tt_mechanism_whole_bytes(probing->dirty_budget_bytes);
+	struct tt_mechanism_cell cells[TT_MECHANISM_MOST_CELLS];
 
-	for (unsigned operation = TT_MECHANISM_READ; operation <= TT_MECHANISM_OVERWRITE;
+	for (unsigned operation = TT_MECHANISM_NEW; operation <= TT_MECHANISM_OVERWRITE;
 		operation++) {
-		for (int own = 1; own >= 0; own--) {
-			/* Root may ask about everybody's files, and whoever may write to one. */
-			bool askable = own || operation != TT_MECHANISM_READ || geteuid() == 0;
+		unsigned count = tt_mechanism_cells(operation, whole, facts, cells);
 
-			probing_add_cells(probing, operation, own,
-				facts | (askable ? TT_MECHANISM_IS_ASKABLE : 0));
-		}
+		for (int own = 1; own >= 0; own--)
+			probing_add_cells(probing, operation, own, cells, count, NULL);
 	}
 }
 
@@ -202,25 +226,6 @@ static void probing_sweep(int fd)
 	tt_listing_deinit(&names);
 }
 
-/* Without a temporary: a file that is there says how it is aligned. */
-static void probing_look_for_direct(int fd, struct tt_direct *direct)
-{
-	struct tt_listing names = {0};
-
-	probing_read_names(fd, &names);
-	for (unsigned i = 0; i < names.count && i < PROBING_MOST_LOOKS; i++) {
-		TT_FD_AUTO file = S_ISREG(names.entries[i].mode)
-					  ? tt_fd_open_read(fd, names.entries[i].name)
-					  : -1;
-
-		if (file < 0)
-			continue;
-		tt_direct_ask(file, direct);
-		break;
-	}
-	tt_listing_deinit(&names);
-}
-
 static void probing_describe(struct tt_probing *probing, int fd)
 {
 	struct tt_device_table *devices = NULL;
@@ -236,35 +241,48 @@ static void probing_describe(struct tt_probing *probing, int fd)
 		probing->read_only = fs.f_flag & ST_RDONLY;
 		probing->free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
 	}
+	probing->has_cache = tt_residency_method(fd) != TT_RESIDENCY_NONE;
 	probing->page_bytes = tt_residency_page_bytes();
 	probing->folio_bytes = tt_residency_folio_bytes();
 	probing->memory_limit_bytes = tt_pacer_memory_limit();
 	probing->dirty_budget_bytes = tt_pacer_default_budget();
 }
 
+static void probing_find_granularity(
+	struct tt_probing *probing, const struct tt_probe *probe, int fd)
+{
+	probing->time_granularity_ns = probe->time_granularity_ns;
+	if (probing->time_granularity_ns != 0)
+		return;
+	probing->time_granularity_ns = tt_granularity_guess(probing->device.fs_type, fd);
+	probing->time_granularity_guessed = true;
+}
+
 static int probing_try(struct tt_probing *probing, int fd)
 {
+	const enum tt_residency_method method = tt_residency_method(fd);
+	struct tt_probereads reads;
 	struct tt_probe probe;
 	struct tt_facts facts;
 	int r = tt_probe_run(fd, &probe);
 
+	if (r == 0)
+		r = tt_probereads_try(fd, &reads);
 	if (r == 0) {
-		probing->direct = probe.direct;
-		if (probe.tmpfile_error < 0)
-			probing_look_for_direct(fd, &probing->direct);
+		probing->direct = probe.tmpfile_error < 0 ? reads.direct : probe.direct;
 		r = tt_facts_try(fd, &probing->direct, &facts);
 	}
 	if (r < 0)
 		return r;
 	probing->not_tried = facts.open_error;
-	probing->time_granularity_ns = probe.time_granularity_ns;
-	if (probing->time_granularity_ns == 0) {
-		probing->time_granularity_ns = tt_granularity_guess(probing->device.fs_type, fd);
-		probing->time_granularity_guessed = true;
-	}
+	/* A refusal is one, whichever file was asked. */
+	if (probe.dontcache_read == TT_PROBE_UNKNOWN && reads.dontcache_refused)
+		probe.dontcache_read = TT_PROBE_NO;
+	probing_find_granularity(probing, &probe, fd);
 	probing_add_probe(probing, &probe);
 	probing_add_facts(probing, &facts);
-	probing_choose(probing, tt_residency_method(fd), &probe);
+	probing_add_reads(probing, &reads);
+	probing_add_writes(probing, method, &probe);
 	return 0;
 }
 
@@ -291,7 +309,7 @@ enum tt_exit tt_probing_run(
 	}
 	if (ret_probing->not_tried < 0) {
 		snprintf(message, size, "probing %s: nothing could be tried there: %s", name,
-			probing_error_text(ret_probing->not_tried));
+			tt_probing_error_text(ret_probing->not_tried));
 		return TT_EXIT_PARTIAL;
 	}
 	return TT_EXIT_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * --probe DIR: asks sys/probe, sys/facts, sys/device and cache/mechanism, and makes of their
- * answers what probetable.c prints for people and probejson.c for programs, so that both say the
- * same.
+ * --probe DIR: asks sys/probe, sys/facts, sys/device, cache/mechanism and probereads.c, and makes
+ * of their answers what probetable.c prints for people and probejson.c for programs, so that both
+ * say the same.
  */
 #pragma once
 
@@ -25,12 +25,12 @@ struct tt_probing_fact {
 	char reason[128]; /* what follows, or why not */
 };
 
-/* One cell of the table of mechanisms: files of [from_bytes, to_bytes], UINT64_MAX: without end. */
+/* One cell of the table of mechanisms, for files of these sizes. */
 struct tt_probing_cell {
 	enum tt_mechanism_operation operation;
 	bool own; /* of this user; else somebody else's */
-	uint64_t from_bytes, to_bytes;
-	const struct tt_mechanism *mechanism;
+	struct tt_mechanism_cell is;
+	const char *why;
 };
 
 struct tt_probing {
@@ -38,6 +38,7 @@ struct tt_probing {
 	char kernel[80];
 	struct tt_device device;
 	bool read_only;
+	bool has_cache; /* false: files are memory, or made when they are read */
 	uint64_t free_bytes;
 	uint64_t page_bytes, folio_bytes;
 	uint64_t memory_limit_bytes, dirty_budget_bytes;
@@ -49,6 +50,9 @@ struct tt_probing {
 	struct tt_probing_fact facts[TT_PROBING_FACTS];
 	struct tt_probing_cell cells[TT_PROBING_CELLS];
 };
+
+/* Why nothing could be tried, from not_tried. */
+const char *tt_probing_error_text(int error);
 
 /* Finds all of it out, in under a second. Returns TT_EXIT_OK; TT_EXIT_PARTIAL if nothing could be
  * tried (what is known without that is in *ret_probing); TT_EXIT_SELECT if it is no directory, or

@@ -604,10 +604,13 @@ static void report_put_totals(struct tt_report *report, const struct tt_engine_s
 static void report_put_lines(struct tt_report *report, const char *title, const char *text)
 {
 	while (*text) {
-		int length = (int)strcspn(text, "\n");
+		size_t length = strcspn(text, "\n");
 
-		if (length > 0)
-			report_print(report, "%s: %.*s\n", title, length, text);
+		if (length > 0) {
+			report_print(report, "%s: ", title);
+			report_append(report, text, length);
+			report_put(report, "\n");
+		}
 		text += length + (text[length] == '\n');
 	}
 }
@@ -624,7 +627,13 @@ static void report_put_ours(struct tt_report *report, const struct tt_engine_sta
 	report_put_number(report, "Pages found resident", s->pages_found_resident, plain, "");
 	report_put_number(report, "Pages dropped", s->pages_dropped, plain, "");
 	report_put_number(report, "Pages that would not go", s->pages_not_dropped, plain, "");
-	report_put_number(report, "Pages left because of us", s->pages_left, plain, "");
+	report_print(report, "Pages left because of us: %s",
+		tt_units_format(s->pages_left, plain, number, sizeof(number)));
+	if (s->files_unknown > 0)
+		report_print(report, ", not counting %s file%s of unknown residency",
+			tt_units_format(s->files_unknown, plain, number, sizeof(number)),
+			s->files_unknown == 1 ? "" : "s");
+	report_put(report, "\n");
 	report_put_number(report, "Pages kept hot in replaced files", s->pages_kept_hot, plain, "");
 	report_put_number(report, "Files read with O_DIRECT", s->files_read_direct, plain, "");
 	report_put_number(

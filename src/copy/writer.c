@@ -17,15 +17,9 @@
 #define WRITER_MOST_BYTES  (UINT64_C(4) << 20)
 #define WRITER_BLOCK_BYTES UINT64_C(65536) /* the largest */
 
-uint64_t tt_writer_whole_bytes(uint64_t budget_bytes)
-{
-	return budget_bytes / 8 < TT_MECHANISM_WHOLE_BYTES ? budget_bytes / 8
-							   : TT_MECHANISM_WHOLE_BYTES;
-}
-
 bool tt_writer_is_whole(const struct tt_pacer *pacer, uint64_t size_bytes)
 {
-	return size_bytes <= tt_writer_whole_bytes(tt_pacer_budget_bytes(pacer));
+	return size_bytes <= tt_mechanism_whole_bytes(tt_pacer_budget_bytes(pacer));
 }
 
 uint64_t tt_writer_most_bytes(const struct tt_writer *writer)

@@ -40,9 +40,6 @@ struct tt_writer {
 	uint64_t charged_bytes; /* of the present window, a little ahead of what is written */
 };
 
-/* Files of at most so many bytes are written whole, without windows, on a budget. */
-uint64_t tt_writer_whole_bytes(uint64_t budget_bytes);
-
 /* Whether a file of this size is written whole, without windows, on this budget. */
 bool tt_writer_is_whole(const struct tt_pacer *pacer, uint64_t size_bytes);
 

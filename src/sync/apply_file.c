@@ -48,11 +48,12 @@ struct file_copy {
 	const struct tt_task *task;
 	const char *name; /* at the destination */
 	int from_fd;
-	struct stat before;               /* of the source, before the first read */
-	struct stat made;                 /* of the temporary */
-	enum tt_mechanism_kind mechanism; /* of writing; with a pacer */
-	bool in_place, is_touched;        /* in place: it has been opened for writing */
-	uint64_t old_bytes;               /* in place: length before the first try */
+	struct stat before;                   /* of the source, before the first read */
+	struct stat made;                     /* of the temporary */
+	const struct tt_mechanism *mechanism; /* of writing */
+	const char *undirect;      /* why not with O_DIRECT, if that was asked for; or NULL */
+	bool in_place, is_touched; /* in place: it has been opened for writing */
+	uint64_t old_bytes;        /* in place: length before the first try */
 	unsigned tries;
 	bool last_try;
 	int full_error; /* -ENOSPC or -EDQUOT, with FILE_FULL */
@@ -123,23 +124,29 @@ static void file_look_at_old(struct file_copy *copy, struct tt_arrival *arrival)
 		&worker->cache_stats);
 }
 
-static void file_prepare_paced(struct file_copy *copy, struct tt_arrival *arrival)
+static void file_choose(struct file_copy *copy, struct tt_arrival *arrival, unsigned lacks)
+{
+	const bool overwrites = copy->in_place && arrival->inplace->old_bytes > 0;
+
+	copy->mechanism = tt_volume_choose(copy->dir->to,
+		overwrites ? TT_MECHANISM_OVERWRITE : TT_MECHANISM_NEW,
+		(uint64_t)copy->before.st_size,
+		arrival->old.resident_pages > 0 ? TT_MECHANISM_IS_HOT : 0, lacks);
+	arrival->paced.started = copy->mechanism->kind == TT_MECHANISM_UNCACHED;
+}
+
+static void file_prepare(struct file_copy *copy, struct tt_arrival *arrival)
 {
 	const struct tt_volume *to = copy->dir->to;
 	struct tt_pacer_file *paced = &arrival->paced;
 	const bool hot = arrival->old.resident_pages > 0;
-	const bool overwrites = copy->in_place && arrival->inplace->old_bytes > 0;
-	const struct tt_mechanism *mechanism =
-		tt_volume_choose(to, overwrites ? TT_MECHANISM_OVERWRITE : TT_MECHANISM_NEW,
-			(uint64_t)copy->before.st_size, hot);
 
+	file_choose(copy, arrival, copy->in_place ? TT_MECHANISM_HAS_DIRECT_WRITE : 0);
 	paced->sync = to->sync;
 	paced->drop_windows = copy->in_place || !hot;
 	paced->keep = copy->in_place && hot ? &arrival->old : NULL;
 	paced->fsync = copy->worker->engine->policy.fsync;
 	paced->can_count = to->can_count;
-	paced->started = mechanism->kind == TT_MECHANISM_UNCACHED;
-	copy->mechanism = mechanism->kind;
 }
 
 /* Begins to write, with O_DIRECT where the table says so and this file can. */
@@ -149,15 +156,9 @@ static void file_begin_writer(
 	struct tt_worker *worker = copy->worker;
 	struct tt_volume *to = copy->dir->to;
 	const uint64_t size = (uint64_t)copy->before.st_size;
-	const char *why = NULL;
 
-	if (!to->pacer)
-		why = "it has no page cache of its own";
-	else if (!(to->facts & TT_MECHANISM_HAS_DIRECT_WRITE))
-		why = "it does not say how requests must be aligned";
-	else if (arrival->old.resident_pages > 0)
-		why = "what it replaces is resident, and so will it be";
-	if (to->pacer && copy->mechanism == TT_MECHANISM_DIRECT) {
+	copy->undirect = tt_volume_why_undirect(to, arrival->old.resident_pages > 0);
+	if (copy->mechanism->kind == TT_MECHANISM_DIRECT) {
 		int r = tt_writer_begin_direct(writer, arrival->paced.fd, size, to->pacer,
 			&arrival->paced, &worker->hooks);
 
@@ -165,12 +166,28 @@ static void file_begin_writer(
 			worker->cache_stats.files_written_direct++;
 			return;
 		}
-		why = tt_error_text(r);
+		copy->undirect = tt_error_text(r);
+		file_choose(copy, arrival, TT_MECHANISM_HAS_DIRECT_WRITE);
 	}
-	tt_volume_tell_no_direct(
-		worker->engine, to, copy->dir, copy->task->wanted->name, true, why);
 	tt_writer_begin(writer, arrival->paced.fd, size, to->pacer, &arrival->paced, &worker->hooks,
 		arrival->paced.started ? TT_FD_DONTCACHE : 0);
+}
+
+/* Counts what content has been moved with, and tells where it is not what was asked for. */
+static void file_tell_mechanisms(struct file_copy *copy, struct tt_volume *from,
+	const struct tt_neutral_reader *reader, const struct tt_writer *writer)
+{
+	struct tt_engine *engine = copy->worker->engine;
+	struct tt_volume *to = copy->dir->to;
+	const char *name = copy->task->wanted->name;
+
+	tt_mechanism_use(&from->uses, reader->mechanism);
+	tt_mechanism_use(&to->uses, copy->mechanism);
+	tt_volume_tell_no_direct(engine, from, copy->dir, name, false, reader->refusal);
+	tt_volume_tell_no_direct(engine, to, copy->dir, name, true,
+		writer->refusal ? writer->refusal : copy->undirect);
+	if (engine->policy.cache.mode == TT_CACHE_DIRECT && !writer->was_direct && !copy->undirect)
+		atomic_fetch_add(&to->small_files, 1);
 }
 
 /* Whether the source was written to while it was copied. */
@@ -350,10 +367,8 @@ static int file_copy_new(struct file_copy *copy, struct tt_arrival *arrival, str
 	tt_turn_end(&turn);
 	if (writer.was_direct && ret_result->cloned_bytes > 0)
 		worker->cache_stats.files_written_direct--;
-	tt_volume_tell_no_direct(worker->engine, copy->dir->to, copy->dir, copy->task->wanted->name,
-		true, writer.refusal);
-	tt_volume_tell_no_direct(
-		worker->engine, from, copy->dir, copy->task->wanted->name, false, reader.refusal);
+	if (ret_result->literal_bytes > 0)
+		file_tell_mechanisms(copy, from, &reader, &writer);
 	return r;
 }
 
@@ -381,6 +396,8 @@ static enum file_outcome file_transfer(struct file_copy *copy, struct tt_arrival
 			? tt_inplace_copy(worker, arrival, from, &request, copy->old_bytes, &result)
 			: file_copy_new(copy, arrival, from, &request, &result);
 
+	if (copy->in_place && result.literal_bytes > 0)
+		tt_mechanism_use(&copy->dir->to->uses, copy->mechanism);
 	arrival->size_bytes = result.size_bytes;
 	arrival->literal_bytes = result.literal_bytes;
 	arrival->cloned_bytes = result.cloned_bytes;
@@ -449,8 +466,7 @@ static enum file_outcome file_try(struct file_copy *copy)
 	arrival->wanted = copy->task->wanted;
 	arrival->group = copy->task->group;
 	file_look_at_old(copy, arrival);
-	if (copy->dir->to->pacer)
-		file_prepare_paced(copy, arrival);
+	file_prepare(copy, arrival);
 	outcome = file_transfer(copy, arrival);
 	/* A failed one goes the same way: its windows may be in flight, and the descriptor must
 	 * outlive them. */

@@ -219,8 +219,15 @@ static int inplace_verify(struct tt_worker *worker, struct tt_arrival *arrival, 
 	int r = inplace_same_beginning(worker, reader, &theirs, bytes, ret_failed);
 
 	tt_neutral_reader_end(&theirs);
+	tt_mechanism_use(&arrival->dir->to->uses, theirs.mechanism);
 	/* What may only be written to cannot be verified. */
 	return r == -EBADF && *ret_failed == TT_COPY_WRITING ? 0 : r;
+}
+
+static bool inplace_verifies(const struct tt_engine *engine, const struct tt_inplace *inplace)
+{
+	return engine->policy.inplace == TT_INPLACE_APPEND_VERIFY && inplace->old_bytes > 0
+	       && !inplace->is_source;
 }
 
 /* Begins the reader where the copy begins. Returns 0, or a negative errno with *ret_failed; the
@@ -356,6 +363,10 @@ int tt_inplace_copy(struct tt_worker *worker, struct tt_arrival *arrival, struct
 	}
 	tt_neutral_reader_end(&reader);
 	tt_turn_end(&turn);
+	if (ret_result->literal_bytes > 0 || inplace_verifies(worker->engine, inplace))
+		tt_mechanism_use(&from->uses, reader.mechanism);
+	if (ret_result->literal_bytes == 0)
+		return r;
 	/* O_DIRECT wants the length first, by which an unfinished file would look finished. */
 	tt_volume_tell_no_direct(worker->engine, arrival->dir->to, arrival->dir,
 		arrival->wanted->name, true, "it is written in place");

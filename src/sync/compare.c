@@ -48,6 +48,8 @@ static int compare_digest(struct tt_engine *engine, struct tt_worker *worker,
 	}
 	tt_neutral_reader_end(&reader);
 	tt_turn_end(&turn);
+	if (entry->size_bytes > 0)
+		tt_mechanism_use(&volume->uses, reader.mechanism);
 	tt_volume_tell_no_direct(engine, volume, dir, entry->name, false, reader.refusal);
 	tt_hash_digest(hash, ret_digest);
 	tt_hash_free(hash);

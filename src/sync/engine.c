@@ -305,6 +305,7 @@ enum tt_exit tt_engine_run(struct tt_engine *engine)
 	engine_tell_deleting_error(engine);
 	if (r == 0 && engine->policy.verify_cache)
 		tt_verify_run(engine);
+	tt_volume_tell_small(engine);
 	engine_tell_refusals(engine);
 	engine->stats.elapsed_ns = tt_clock_now_ns() - engine->start_ns;
 	return engine_exit_code(engine, r);

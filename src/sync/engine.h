@@ -126,8 +126,8 @@ struct tt_engine_stats {
 	uint64_t pacer_wait_ns;    /* sum over workers */
 	/* with verify_cache: what is there at the end */
 	struct tt_verify_count verify_destination, verify_sources;
-	char mechanisms[1024]; /* one line per file system: "ext4 on loop0 (8:1): read DONTNEED,
-				  write DONTCACHE, ..." */
+	char mechanisms[4096]; /* one line per file system: "ext4 on loop0 (8:1): 3 files read:
+				  cachestat, trailing DONTNEED; 3 files written: ..." */
 	char refusals[1024];   /* one line per call that this process was refused, see
 				  tt_facility_describe() */
 	uint64_t errors;       /* files that failed */

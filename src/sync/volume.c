@@ -164,15 +164,22 @@ int tt_volume_prepare(struct tt_engine *engine, struct tt_volume *volume, int di
 }
 
 const struct tt_mechanism *tt_volume_choose(const struct tt_volume *volume,
-	enum tt_mechanism_operation operation, uint64_t size_bytes, bool hot)
+	enum tt_mechanism_operation operation, uint64_t size_bytes, unsigned has, unsigned lacks)
 {
-	unsigned facts = volume->facts;
+	uint64_t whole =
+		volume->pacer ? tt_mechanism_whole_bytes(tt_pacer_budget_bytes(volume->pacer)) : 0;
 
-	if (hot)
-		facts |= TT_MECHANISM_IS_HOT;
-	if (volume->pacer && tt_writer_is_whole(volume->pacer, size_bytes))
-		facts |= TT_MECHANISM_IS_WHOLE;
-	return tt_mechanism_choose(operation, tt_mechanism_size_of(size_bytes), facts);
+	return tt_mechanism_choose_for(
+		operation, size_bytes, whole, (volume->facts | has) & ~lacks);
+}
+
+const char *tt_volume_why_undirect(const struct tt_volume *volume, bool hot)
+{
+	if (!volume->pacer)
+		return "it has no page cache of its own";
+	if (!(volume->facts & TT_MECHANISM_HAS_DIRECT_WRITE))
+		return "it does not say how requests must be aligned";
+	return hot ? "what it replaces is resident, and so will it be" : NULL;
 }
 
 void tt_volume_tell_no_direct(struct tt_engine *engine, struct tt_volume *volume,
@@ -195,16 +202,20 @@ void tt_volume_tell_no_direct(struct tt_engine *engine, struct tt_volume *volume
 	}
 }
 
-/* Reads of one's own files, then writes of new ones. */
-static void volume_describe(const struct tt_volume *volume, char *buffer, size_t size)
+void tt_volume_tell_small(struct tt_engine *engine)
 {
-	char reads[160], writes[320];
+	for (struct tt_volume *volume = engine->volumes; volume; volume = volume->next) {
+		uint64_t files = atomic_load(&volume->small_files);
 
-	tt_mechanism_describe(
-		TT_MECHANISM_READ, volume->facts | TT_MECHANISM_IS_ASKABLE, reads, sizeof reads);
-	tt_mechanism_describe(TT_MECHANISM_NEW, volume->facts, writes, sizeof writes);
-	snprintf(buffer, size, "%s%s%s", reads, volume->is_destination ? "; " : "",
-		volume->is_destination ? writes : "");
+		if (files > 0)
+			tt_log_line(engine->log, TT_LOG_VERBOSE,
+				"O_DIRECT is not used to write %llu new file%s below 64 KiB on %s "
+				"(%u:%u): it takes many times as long",
+				(unsigned long long)files, files == 1 ? "" : "s",
+				volume->device.fs_type[0] ? volume->device.fs_type
+							  : "this file system",
+				volume->dev_major, volume->dev_minor);
+	}
 }
 
 static const char *volume_share_words(const struct tt_volume *volume)
@@ -229,14 +240,15 @@ void tt_volume_report(struct tt_engine *engine, struct tt_engine_stats *stats)
 			stats->pacer_wait_ns += pacer.wait_ns;
 			stats->drop_calls += pacer.drops;
 		}
-		char words[512];
+		char words[1024];
 
-		volume_describe(volume, words, sizeof words);
+		tt_mechanism_describe(&volume->uses, words, sizeof words);
 		int n = snprintf(stats->mechanisms + used, sizeof stats->mechanisms - used,
 			"%s%s%s%s (%u:%u): %s%s", used > 0 ? "\n" : "",
 			volume->device.fs_type[0] ? volume->device.fs_type : "file system",
 			volume->device.disk_name[0] ? " on " : "", volume->device.disk_name,
-			volume->dev_major, volume->dev_minor, words, volume_share_words(volume));
+			volume->dev_major, volume->dev_minor,
+			words[0] ? words : "no content was moved", volume_share_words(volume));
 
 		if (n < 0 || used + (size_t)n >= sizeof stats->mechanisms)
 			break;

@@ -32,6 +32,8 @@ struct tt_volume {
 	struct tt_probe probe;
 	uint64_t granularity_ns;        /* of times: tried if it is a destination, else guessed */
 	_Atomic bool told_no_direct[2]; /* reading, writing */
+	_Atomic uint64_t small_files;   /* new, too small for the O_DIRECT that was asked for */
+	struct tt_mechanism_uses uses;  /* what files were read and written with */
 	struct tt_clone_memory clones;  /* what is cloned to it */
 };
 
@@ -47,15 +49,22 @@ struct tt_volume *tt_volume_find(struct tt_engine *engine, uint32_t dev_major, u
  * Never under -n. Engine thread. Returns 0 or a negative errno. */
 int tt_volume_prepare(struct tt_engine *engine, struct tt_volume *volume, int dir_fd);
 
-/* The mechanism for writing a file of this size here. `hot`: what it replaces or overwrites is
- * resident. Any thread. */
+/* The mechanism for writing a file of this size here. `has` and `lacks`: facts of the file, more
+ * and fewer than the file system has. Any thread. */
 const struct tt_mechanism *tt_volume_choose(const struct tt_volume *volume,
-	enum tt_mechanism_operation operation, uint64_t size_bytes, bool hot);
+	enum tt_mechanism_operation operation, uint64_t size_bytes, unsigned has, unsigned lacks);
+
+/* Why a new file that was to be written with O_DIRECT is not, apart from its size, or NULL. `hot`:
+ * what it replaces is resident. Any thread. */
+const char *tt_volume_why_undirect(const struct tt_volume *volume, bool hot);
 
 /* Under --cache=direct: says at -v why a file was not read or written so. Once for the file system
  * if it is a matter of that. `why` NULL: nothing to say. Any thread. */
 void tt_volume_tell_no_direct(struct tt_engine *engine, struct tt_volume *volume,
 	const struct tt_dir *dir, const char *name, bool writing, const char *why);
+
+/* After the run: what is said once, with a number. Engine thread. */
+void tt_volume_tell_small(struct tt_engine *engine);
 
 /* The options as they hold for what is planned in the directory. Whoever plans. */
 struct tt_plan_policy tt_volume_plan_policy(

@@ -124,6 +124,26 @@ moves() { # OPERATION OWNER SIZE WANTED
 	says .file_system.disk null
 	moves read self 1000 ordinary
 	moves overwrite other 100000000 ordinary
+	# No answer speaks of means that the table does not use.
+	says '[.facts.cachestat, .facts.sync_file_range, .facts.drop_clean, .facts.drop_during_writeback, .facts.dontcache_read, .facts.dontcache_write] | map(.reason) | unique | @json' \
+		'["no disk is behind it: nothing to leave, nothing to write back"]'
+	[ -z "$(grep -E 'mincore|fdatasync|be dirty on this disk|none that could be found' text)" ]
+	if [[ $(jq -r .facts.direct_read.answer probe) == yes ]]; then
+		says .facts.direct_read.reason "accepted, and not used: no disk is behind it"
+	fi
+}
+
+@test "/proc and /sys: no place for files, and that is why" {
+	for dir in /proc /sys; do
+		code=0
+		"$TIPTOE" --probe --json $dir >probe 2>probe.err || code=$?
+		[ "$code" -eq 23 ]
+		cat probe.err
+		[ -z "$(grep -i 'MiB\|No such file' probe probe.err)" ]
+		moves read other 1000 ordinary
+		moves new self 1000 none
+		says '[.mechanisms[] | select(.operation == "read") | .reason] | unique | @json' '["no disk is behind it: files are memory, or made when they are read"]'
+	done
 }
 
 @test "overlayfs: cachestat and sync_file_range say nothing there" {
@@ -154,6 +174,8 @@ moves() { # OPERATION OWNER SIZE WANTED
 	grep -q '^tiptoe: probing disk: nothing could be tried there: Read-only file system$' probe.err
 	says .tried false
 	says .not_tried_reason "Read-only file system"
+	moves new self 1000 none
+	moves overwrite other 100000000 none
 	answers cachestat=unknown reflink=unknown io_uring=yes case_insensitive=no
 	says .facts.reflink.reason "not tried: Read-only file system"
 	says '[.time_granularity_ns, .time_granularity_tried] | @json' '[1,false]'
@@ -175,6 +197,8 @@ moves() { # OPERATION OWNER SIZE WANTED
 	as_user --probe --json closed >probe 2>probe.err || code=$?
 	[ "$code" -eq 23 ]
 	says .facts.reflink.reason "not tried: Permission denied"
+	moves new self 1000 none
+	says '[.mechanisms[] | select(.operation == "new") | .reason] | unique | @json' '["no file can be made in this directory"]'
 	as_user --probe --json open >probe
 	says .tried true
 	moves read self 1000 drop_behind
@@ -186,27 +210,62 @@ moves() { # OPERATION OWNER SIZE WANTED
 	make_disk "$PWD/disk" 60M
 	probe disk 23
 	says .facts.seek_hole.reason "not tried: less than 64 MiB are free"
+	says .not_tried_reason "less than 64 MiB are free"
 	grep -q 'nothing could be tried there: less than 64 MiB are free' text.err
 }
 
-@test "killed in any call that makes or removes a name, it leaves what the next one removes" {
+# The calls that make or remove a name.
+NAMING=linkat,link,symlinkat,symlink,mknodat,mkdirat,renameat2,renameat,rename,unlinkat,unlink
+
+@test "it makes no name where there are files without, so that nothing is left of one that is killed" {
 	command -v strace >/dev/null || skip "strace is not installed"
-	mkdir dir
+	make_disk "$PWD/disk" 200M ext4
+	make_disk "$PWD/x" 400M xfs
+	make_disk "$PWD/b" 300M btrfs
+	for dir in disk x b; do
+		ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 strace -f -qq -y -o log -e "trace=openat,$NAMING" "$TIPTOE" --probe $dir >/dev/null
+		grep -q O_TMPFILE log
+		# One is asked about, and is not there.
+		[ -z "$(grep -E "^[0-9]+ +(${NAMING//,/|})\\(" log | grep -v 'renameat2(.*RENAME_NOREPLACE) *= -1 ENOENT')" ] || { cat log; return 1; }
+		[ -z "$(grep "$PWD/$dir" log | grep 'O_CREAT')" ]
+		probe $dir
+		answers rename_noreplace=yes case_insensitive=no
+	done
+	local call when
+	for call in openat renameat2 pwrite64 ftruncate fallocate ioctl futimens utimensat; do
+		for when in 1 2 3; do
+			traced -e "inject=$call:signal=KILL:when=$when" "$TIPTOE" --probe disk >/dev/null 2>&1 || true
+			[ -z "$(ls -A disk)" ] || { echo "$call $when"; ls -lA disk; return 1; }
+		done
+	done
+}
+
+@test "elsewhere: killed in any call that makes or removes a name, it leaves what the next one removes" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	make_faultfs fuse below
 	local left=0 call
-	for call in linkat renameat2 unlinkat futimens utimensat; do
-		traced -e "inject=$call:signal=KILL:when=1" "$TIPTOE" --probe dir >/dev/null 2>&1 || true
-		left=$((left + $(find dir -type f | wc -l)))
-		"$TIPTOE" --probe dir >/dev/null
-		[ -z "$(ls -A dir)" ] || { ls -lA dir; return 1; }
+	for call in renameat2 unlinkat futimens utimensat; do
+		traced -e "inject=$call:signal=KILL:when=1" "$TIPTOE" --probe fuse >/dev/null 2>&1 || true
+		left=$((left + $(find below -type f | wc -l)))
+		"$TIPTOE" --probe fuse >/dev/null
+		[ -z "$(ls -A below)" ] || { ls -lA below; return 1; }
 	done
 	# The test means something only if there was something to remove.
 	[ "$left" -gt 0 ]
 	# And so does a run into it.
-	traced -e "inject=renameat2:signal=KILL:when=1" "$TIPTOE" --probe dir >/dev/null 2>&1 || true
-	[ -n "$(ls -A dir)" ]
+	traced -e "inject=renameat2:signal=KILL:when=1" "$TIPTOE" --probe fuse >/dev/null 2>&1 || true
+	[ -n "$(ls -A below)" ]
 	mkdir src
-	tiptoe 0 -r src/ dir
-	[ -z "$(ls -A dir)" ]
+	tiptoe 0 -r src/ fuse
+	[ -z "$(ls -A below)" ]
+}
+
+@test "a file system whose type cannot be found out is null, not left out" {
+	mkdir dir
+	# shellcheck disable=SC2016 # for the inner shell
+	unshare --mount sh -c 'mount -t tmpfs none /proc && exec "$@"' - "$TIPTOE" --probe --json dir >probe
+	says '.file_system | has("type")' true
+	says '.file_system.type' null
 }
 
 @test "nothing is resident or dirty because of it" {

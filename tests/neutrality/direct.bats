@@ -155,6 +155,61 @@ check_copies() {
 	[[ $output != *O_DIRECT* ]]
 }
 
+# A source whose blocks are larger than what the destination asks for, and the reverse.
+@test "the odd end of a file is no line at -v, and small new files are one, with their number" {
+	make_disk "$PWD/disk" 300M
+	make_disk "$PWD/b" 300M btrfs
+	# What asks for 4096 where the others ask for 512.
+	mkdir x
+	truncate -s 400M x.img
+	mkfs.xfs -q -s size=4096 x.img
+	mount "$(losetup --find --show --direct-io=on --sector-size 4096 x.img)" x
+	"$TIPTOE" --probe --json x | grep '"dio_offset_align_bytes": 4096'
+	make_edges disk/src
+	rm disk/src/sparse
+	cp -a disk/src b
+	cp -a disk/src x
+	# What btrfs keeps where the inode is can be read in no other way.
+	rm b/src/s{1,511,512}
+	sync -f disk b x
+	for from in disk b x; do
+		for to in disk x; do
+			cachemap evict $from
+			tiptoe 0 -av --reflink=never --cache=direct --stats $from/src/ $to/new
+			[ -z "$(grep 'without O_DIRECT' <<<"$output")" ] || { echo "$from to $to"; grep 'O_DIRECT' <<<"$output"; return 1; }
+			[ "$(grep -c 'O_DIRECT is not used' <<<"$output")" -eq 1 ]
+			small=$(find $from/src -type f -size +0 -size -65536c | wc -l)
+			expect "small files" "$small" ">" 3
+			[[ $output == *"O_DIRECT is not used to write $small new files below 64 KiB on "* ]]
+			# All but the empty one were read so, and all that are not small were written so.
+			expect "read" "$(stat_line 'Files read with O_DIRECT')" == "$(find $from/src -type f -size +0 | wc -l)"
+			expect "written" "$(stat_line 'Files written with O_DIRECT')" == "$(find $from/src -type f -size +65535c | wc -l)"
+			grep -E "^Mechanism: .*; $(stat_line 'Files written with O_DIRECT') files written: O_DIRECT|^Mechanism: .*: $(stat_line 'Files written with O_DIRECT') files written: O_DIRECT" <<<"$output"
+			[[ $output != *"files read: cachestat"* ]]
+			expect pages "$(resident $from/src $to/new)" == 0
+			treecmp $from/src $to/new
+			rm -r $to/new
+		done
+	done
+	# Nobody who did not ask for it hears of it, nor does one whose files are all large.
+	tiptoe 0 -av --reflink=never disk/src/ x/new
+	[[ $output != *O_DIRECT* ]]
+	mkdir disk/large
+	make_file disk/large/file 300001
+	sync -f disk
+	tiptoe 0 -av --reflink=never --cache=direct disk/large/ x/large
+	[[ $output != *O_DIRECT* ]]
+	# A piece that is no end and cannot be written so is told.
+	make_disk "$PWD/fine" 100M ext4 -b 1024
+	make_file fine/odd 100000
+	truncate -s 300K fine/odd
+	make_file fine/tail 70000
+	dd if=fine/tail of=fine/odd bs=1K seek=200 conv=notrunc status=none
+	sync -f fine
+	tiptoe 0 -av --reflink=never --cache=direct fine/odd x/odd
+	[[ $output == *"odd is written without O_DIRECT: a piece of it is not aligned"* ]]
+}
+
 @test "overlayfs: nothing is left with --cache=direct" {
 	make_disk "$PWD/disk" 400M
 	mkdir disk/lower disk/upper disk/work merged src
@@ -195,6 +250,8 @@ copy_as_nobody() { # [VARIABLE=VALUE...]
 	expect "files read so" "$(stat_line 'Files read with O_DIRECT')" == 0
 	expect "files unknown" "$(stat_line 'Files of unknown residency')" == 15
 	expect "pages left" "$(resident src)" ">" 10000
+	[[ $output == *"Pages left because of us: 0, not counting 15 files of unknown residency"* ]]
+	[[ $output == *"files read: ordinary reads, pages stay"* && $output != *"read: cachestat"* ]]
 	cachemap evict src
 	warm src/blocks/s8388609 --half 2M
 	warm src/blocks/s65537 --pages 3-7
@@ -202,6 +259,7 @@ copy_as_nobody() { # [VARIABLE=VALUE...]
 	leaves_as_found src/blocks copy_as_nobody LD_PRELOAD="$BATS_TEST_TMPDIR/libhourlater.so"
 	expect "files read so" "$(stat_line 'Files read with O_DIRECT')" == 12
 	expect "files unknown" "$(stat_line 'Files of unknown residency')" == 3
+	[[ $output == *"12 files read: O_DIRECT; 3 files read: ordinary reads, pages stay"* ]]
 	expect "pages of the destination" "$(resident dst)" == 0
 	treecmp --no-owner --no-dir-times src dst
 }

@@ -68,8 +68,8 @@ copies_on() { # DIRECTORY
 	make_tree disk/lower 3
 	mount -t overlay overlay -o "lowerdir=$PWD/disk/lower,upperdir=$PWD/disk/upper,workdir=$PWD/disk/work" merged
 	copies_on merged
-	tiptoe 0 -a --stats src/ merged/stats
-	[[ $output == *"Mechanism: overlay"*mincore*fdatasync* ]]
+	tiptoe 0 -a --stats merged/new/ merged/stats
+	[[ $output == *"Mechanism: overlay"*"read: mincore"*"written: fdatasync"* ]]
 	# Each file asked on its own, and the files below.
 	for file in merged/stats/big merged/stats/large merged/new/a1/b1/f1; do
 		[ -z "$(cachemap list "$file")" ]

@@ -39,10 +39,10 @@ struct cell {
 	const char *wanted;
 };
 
-/* o ordinary, s stays, b behind, u uncached, d direct, r range, f fdatasync */
+/* o ordinary, s stays, b behind, u uncached, d direct, r range, f fdatasync, n nothing */
 static char letter(enum tt_mechanism_kind kind)
 {
-	return "osbudrf"[kind];
+	return "osbudrfn"[kind];
 }
 
 static const struct cell cells[] = {
@@ -82,6 +82,12 @@ static const struct cell cells[] = {
 	{"overlay", TT_MECHANISM_OVERWRITE, OVERLAY, "fff"},
 	{"tmpfs", TT_MECHANISM_OVERWRITE, TMPFS, "ooo"},
 	{"direct", TT_MECHANISM_OVERWRITE, EXT4 | TT_MECHANISM_WANTS_DIRECT, "rrr"},
+
+	{"read-only", TT_MECHANISM_READ, EXT4 | OWN | TT_MECHANISM_IS_READ_ONLY, "bbb"},
+	{"read-only", TT_MECHANISM_NEW, EXT4 | TT_MECHANISM_IS_READ_ONLY, "nnn"},
+	{"read-only", TT_MECHANISM_OVERWRITE, TMPFS | TT_MECHANISM_IS_READ_ONLY, "nnn"},
+	{"closed", TT_MECHANISM_NEW, EXT4 | TT_MECHANISM_IS_CLOSED, "nnn"},
+	{"closed", TT_MECHANISM_OVERWRITE, EXT4 | TT_MECHANISM_IS_CLOSED, "rrr"},
 };
 
 static void test_the_table(void **state)
@@ -106,7 +112,7 @@ static void test_the_table(void **state)
 static void test_every_cell_has_an_answer(void **state)
 {
 	(void)state;
-	for (unsigned facts = 0; facts < 1u << 16; facts++) {
+	for (unsigned facts = 0; facts < 1u << 18; facts++) {
 		for (unsigned cell = 0; cell < 9; cell++) {
 			const struct tt_mechanism *is =
 				tt_mechanism_choose(cell / 3, cell % 3, facts);
@@ -165,19 +171,56 @@ static void test_facts_of_a_probe(void **state)
 		    & TT_MECHANISM_WANTS_KEEP);
 }
 
-static void test_words(void **state)
+/* Neighbours that are moved alike are one cell, and the cells are all sizes. */
+static void test_cells(void **state)
 {
-	char words[256];
+	struct tt_mechanism_cell got[TT_MECHANISM_MOST_CELLS];
+	const uint64_t mib = 1 << 20;
 
 	(void)state;
-	assert_string_equal(
-		tt_mechanism_describe(TT_MECHANISM_READ, EXT4 | OWN, words, sizeof words),
-		"cachestat, trailing DONTNEED");
-	assert_string_equal(tt_mechanism_describe(TT_MECHANISM_NEW, EXT4, words, sizeof words),
-		"to 1 MiB RWF_DONTCACHE, above sync_file_range in windows, then DONTNEED");
-	assert_string_equal(tt_mechanism_describe(TT_MECHANISM_NEW,
-				    EXT4 | TT_MECHANISM_WANTS_DIRECT, words, sizeof words),
-		"below 64 KiB RWF_DONTCACHE, above O_DIRECT");
+	assert_int_equal(tt_mechanism_cells(TT_MECHANISM_READ, mib, EXT4 | OWN, got), 1);
+	assert_true(got[0].from_bytes == 0 && got[0].to_bytes == UINT64_MAX);
+	assert_int_equal(letter(got[0].mechanism->kind), 'b');
+	assert_int_equal(tt_mechanism_cells(TT_MECHANISM_NEW, mib, EXT4, got), 2);
+	assert_int_equal(letter(got[0].mechanism->kind), 'u');
+	assert_true(got[0].to_bytes == mib && got[1].from_bytes == mib + 1);
+	assert_int_equal(letter(got[1].mechanism->kind), 'r');
+	assert_true(got[1].to_bytes == UINT64_MAX);
+	/* On a budget so small that not even all small files are whole. */
+	assert_int_equal(tt_mechanism_cells(TT_MECHANISM_NEW, 32768, BTRFS, got), 2);
+	assert_true(got[0].to_bytes == 32768);
+	for (uint64_t bytes = 0; bytes < 3 * mib; bytes += 4096) {
+		const struct tt_mechanism *is =
+			tt_mechanism_choose_for(TT_MECHANISM_NEW, bytes, mib, XFS);
+
+		(void)tt_mechanism_cells(TT_MECHANISM_NEW, mib, XFS, got);
+		assert_ptr_equal(is, got[bytes > got[0].to_bytes].mechanism);
+	}
+	assert_true(tt_mechanism_whole_bytes(48 * mib) == mib);
+	assert_true(tt_mechanism_whole_bytes(mib) == mib / 8);
+}
+
+static void test_uses_are_counted_and_told(void **state)
+{
+	struct tt_mechanism_uses uses = {0};
+	char words[512];
+
+	(void)state;
+	assert_string_equal(tt_mechanism_describe(&uses, words, sizeof words), "");
+	tt_mechanism_use(&uses, NULL);
+	assert_string_equal(tt_mechanism_describe(&uses, words, sizeof words), "");
+	for (unsigned i = 0; i < 3; i++)
+		tt_mechanism_use(&uses, tt_mechanism_choose(TT_MECHANISM_READ, 0, EXT4 | OWN));
+	/* For two reasons, but the same. */
+	tt_mechanism_use(&uses, tt_mechanism_choose(TT_MECHANISM_READ, 0, BTRFS | DIRECT_R));
+	tt_mechanism_use(&uses,
+		tt_mechanism_choose(TT_MECHANISM_READ, 0, XFS | OWN | TT_MECHANISM_WANTS_DIRECT));
+	tt_mechanism_use(&uses, tt_mechanism_choose(TT_MECHANISM_NEW, 0, EXT4 | WHOLE));
+	assert_string_equal(tt_mechanism_describe(&uses, words, sizeof words),
+		"2 files read: O_DIRECT; 3 files read: cachestat, trailing DONTNEED; "
+		"1 file written: RWF_DONTCACHE");
+	/* Too little room is not written over. */
+	assert_int_equal(strlen(tt_mechanism_describe(&uses, words, 20)), 19);
 }
 
 int main(void)
@@ -187,7 +230,8 @@ int main(void)
 		cmocka_unit_test(test_every_cell_has_an_answer),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_facts_of_a_probe),
-		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_cells),
+		cmocka_unit_test(test_uses_are_counted_and_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

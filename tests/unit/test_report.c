@@ -363,6 +363,28 @@ static void stats_follow_the_level_of_h(void **state)
 	assert_non_null(strstr(f.text, "total size is 1.23M  speedup is 1.00 (DRY RUN)\n"));
 }
 
+/* What nobody could count is no zero. And a file system that was used in many ways has a long line.
+ */
+static void stats_say_what_was_not_counted(void **state)
+{
+	const struct tt_report_policy policy = {.stats = true, .human_readable = 1};
+	struct tt_engine_stats stats = captured;
+	struct fixture f;
+
+	(void)state;
+	stats.pages_left = 12;
+	stats.files_unknown = 1500;
+	memset(stats.mechanisms, 'm', 900);
+	strcpy(stats.mechanisms + 900, " end\nxfs on b");
+	fixture_start(&f, &policy);
+	tt_report_end(&f.report, &stats);
+	fixture_finish(&f);
+	assert_non_null(strstr(f.text,
+		"\nPages left because of us: 12, not counting 1,500 files of unknown residency\n"));
+	assert_non_null(strstr(f.text, "\nFiles of unknown residency: 1,500\n"));
+	assert_non_null(strstr(f.text, "m end\nMechanism: xfs on b\n"));
+}
+
 static void messages_come_after_what_was_printed_before_them(void **state)
 {
 	const struct tt_report_policy policy = {.verbose = 1};
@@ -441,6 +463,7 @@ int main(void)
 		cmocka_unit_test(the_header_depends_on_recursion_and_deletion),
 		cmocka_unit_test(stats_are_rsyncs_block_then_ours),
 		cmocka_unit_test(stats_follow_the_level_of_h),
+		cmocka_unit_test(stats_say_what_was_not_counted),
 		cmocka_unit_test(messages_come_after_what_was_printed_before_them),
 		cmocka_unit_test(idle_lines_are_written_out),
 		cmocka_unit_test(more_than_the_buffer_arrives_whole),
