@@ -132,12 +132,26 @@ static int apply_node(
 	return r;
 }
 
-/* Links the name to its group's leader, which has arrived. */
-static int apply_hard_link(struct tt_worker *worker, struct tt_dir *dir, const struct tt_task *task)
+/* Whether the name is one of the leader's already. Asked now: the number that was listed may have
+ * been that of a directory in the way, which has gone, and be the leader's by now. */
+static bool apply_is_linked(
+	const struct tt_dir *dir, const struct tt_task *task, int leader_dir_fd, const char *leader)
+{
+	struct statx one, other;
+
+	return task->existing && tt_fd_statx(leader_dir_fd, leader, &one) == 0
+	       && tt_fd_statx(dir->destination_fd, task->wanted->name, &other) == 0
+	       && one.stx_ino == other.stx_ino && one.stx_dev_major == other.stx_dev_major
+	       && one.stx_dev_minor == other.stx_dev_minor;
+}
+
+/* Links the name to its group's leader, which has arrived under this path. */
+static int apply_hard_link(
+	struct tt_worker *worker, struct tt_dir *dir, const struct tt_task *task, const char *path)
 {
 	struct tt_engine *engine = worker->engine;
 	char leader[PATH_MAX], temp[TT_STAGE_NAME_SIZE];
-	const char *path = tt_linkset_leader(task->group), *slash = strrchr(path, '/');
+	const char *slash = strrchr(path, '/');
 	int r;
 
 	if (strlen(path) >= sizeof leader)
@@ -150,6 +164,8 @@ static int apply_hard_link(struct tt_worker *worker, struct tt_dir *dir, const s
 
 	if (fd < 0)
 		return fd;
+	if (apply_is_linked(dir, task, fd, slash ? slash + 1 : path))
+		return 0;
 	/* -ENOENT: see apply_replace_node(). */
 	r = -ENOENT;
 	for (unsigned i = 0; i < APPLY_MOST_TRIES && (r == -EEXIST || r == -ENOENT); i++) {
@@ -208,15 +224,92 @@ static void apply_task(struct tt_worker *worker, struct tt_dir *dir, const struc
 	tt_finish_release(worker, dir, 1, true);
 }
 
-static void apply_follower(
-	struct tt_worker *worker, struct tt_follower *follower, bool *leader_arrived);
+/* The same where there may be room again when everything on its way has arrived. */
+static int apply_link_to(
+	struct tt_worker *worker, const struct tt_follower *follower, const char *leader)
+{
+	int r = apply_hard_link(worker, follower->dir, &follower->task, leader);
 
-/* A follower whose leader had arrived when it was planned. */
+	if (!apply_is_full(r))
+		return r;
+	tt_arrive_drain(worker, tt_lane_of(follower->dir));
+	return apply_hard_link(worker, follower->dir, &follower->task, leader);
+}
+
+/* It has its name, or an error that is told. */
+static void apply_follower_done(struct tt_worker *worker, struct tt_follower *follower, int result)
+{
+	if (result < 0)
+		tt_engine_fail(worker->engine, "linking", follower->dir,
+			follower->task.wanted->name, result);
+	if (apply_is_full(result))
+		tt_engine_full(worker->engine);
+	tt_finish_release(worker, follower->dir, 1, true);
+	free(follower);
+}
+
+/* The name gets content of its own, or keeps what is right already, and those that still come in
+ * `group` are linked to it; NULL: for itself alone. */
+static void apply_lead(
+	struct tt_worker *worker, struct tt_follower *follower, struct tt_linkset_group *group)
+{
+	struct tt_task task = follower->task;
+	struct tt_dir *dir = follower->dir;
+
+	free(follower);
+	task.group = group;
+	task.is_follower = false;
+	if (task.action.kind != TT_PLAN_ATTRIBUTES)
+		task.action.kind = S_ISREG(task.wanted->mode)   ? TT_PLAN_COPY
+				   : S_ISLNK(task.wanted->mode) ? TT_PLAN_SYMLINK
+								: TT_PLAN_NODE;
+	apply_task(worker, dir, &task);
+}
+
+/* A name of an inode that was met before: it is linked to the leader, waits for one that is on its
+ * way, or leads, if nobody does or the leader takes no more names (EMLINK). The follower is given
+ * away. Others do the same at the same time: what to do is asked anew each time, never remembered.
+ */
+static void apply_follow(struct tt_worker *worker, struct tt_follower *follower)
+{
+	struct tt_engine *engine = worker->engine;
+	struct tt_linkset_group *group = follower->task.group;
+	char path[PATH_MAX];
+	int promoted = 1;
+
+	tt_engine_path(follower->dir, follower->task.wanted->name, path, sizeof path);
+	while (promoted > 0) {
+		const char *leader;
+		int r = tt_linkset_follow(engine->links, group, follower, &leader);
+
+		if (r == 0) /* handed back when the leader's fate is known */
+			return;
+		if (r < 0) { /* no memory to wait in */
+			apply_lead(worker, follower, NULL);
+			return;
+		}
+		if (r == 1 + (int)TT_LINKSET_ARRIVED) {
+			r = apply_link_to(worker, follower, leader);
+			if (r != -EMLINK) {
+				apply_follower_done(worker, follower, r);
+				return;
+			}
+		}
+		if (atomic_load_explicit(&engine->stop, memory_order_relaxed)) {
+			tt_finish_release(worker, follower->dir, 1, false);
+			free(follower);
+			return;
+		}
+		promoted = tt_linkset_promote(engine->links, group, leader, path);
+	}
+	apply_lead(worker, follower, promoted == 0 ? group : NULL);
+}
+
+/* A follower whose leader was settled when it was planned. */
 static void apply_late_follower(
 	struct tt_worker *worker, struct tt_dir *dir, const struct tt_task *task)
 {
 	struct tt_follower *follower = malloc(sizeof *follower);
-	bool arrived = true;
 
 	if (!follower) {
 		tt_engine_fail(worker->engine, "linking", dir, task->wanted->name, -ENOMEM);
@@ -224,86 +317,18 @@ static void apply_late_follower(
 		return;
 	}
 	*follower = (struct tt_follower){.dir = dir, .task = *task};
-	apply_follower(worker, follower, &arrived);
-}
-
-static void apply_follower(
-	struct tt_worker *worker, struct tt_follower *follower, bool *leader_arrived)
-{
-	struct tt_engine *engine = worker->engine;
-	char path[PATH_MAX];
-
-	if (*leader_arrived) {
-		int r = apply_hard_link(worker, follower->dir, &follower->task);
-
-		if (apply_is_full(r)) {
-			tt_arrive_drain(worker, tt_lane_of(follower->dir));
-			r = apply_hard_link(worker, follower->dir, &follower->task);
-		}
-		if (r == 0) {
-			tt_finish_release(worker, follower->dir, 1, true);
-			free(follower);
-			return;
-		}
-		/* EMLINK: the file system's limit is reached, the next group begins with this name.
-		 */
-		if (r != -EMLINK) {
-			tt_engine_fail(
-				engine, "linking", follower->dir, follower->task.wanted->name, r);
-			if (apply_is_full(r))
-				tt_engine_full(engine);
-			tt_finish_release(worker, follower->dir, 1, true);
-			free(follower);
-			return;
-		}
-	}
-	/* This name leads now. */
-	tt_engine_path(follower->dir, follower->task.wanted->name, path, sizeof path);
-	if (tt_linkset_promote(engine->links, follower->task.group, path) < 0)
-		tt_engine_fail(
-			engine, "linking", follower->dir, follower->task.wanted->name, -ENOMEM);
-	if (S_ISREG(follower->task.wanted->mode))
-		follower->task.action.kind = TT_PLAN_COPY;
-	else
-		follower->task.action.kind =
-			S_ISLNK(follower->task.wanted->mode) ? TT_PLAN_SYMLINK : TT_PLAN_NODE;
-	struct tt_task task = follower->task;
-	struct tt_dir *dir = follower->dir;
-
-	free(follower);
-	*leader_arrived = false;
-	apply_task(worker, dir, &task);
-}
-
-/* The followers after a promoted one wait for it. */
-static bool apply_wait_again(
-	struct tt_worker *worker, struct tt_follower *follower, bool *ret_arrived)
-{
-	int r = tt_linkset_follow(worker->engine->links, follower->task.group, follower);
-
-	if (r == 0)
-		return true;
-	*ret_arrived = r == 1 + (int)TT_LINKSET_ARRIVED;
-	return false;
+	apply_follow(worker, follower);
 }
 
 void tt_apply_settle_group(struct tt_worker *worker, struct tt_linkset_group *group, bool arrived)
 {
 	void **followers = NULL;
 	unsigned count = 0;
-	bool leader_arrived = arrived, promoted = false;
-	struct tt_engine *engine = worker->engine;
 
-	tt_linkset_settle(engine->links, group, arrived ? TT_LINKSET_ARRIVED : TT_LINKSET_FAILED,
-		&followers, &count);
-	for (unsigned i = 0; i < count; i++) {
-		if (promoted && apply_wait_again(worker, followers[i], &leader_arrived))
-			continue;
-		bool before = leader_arrived;
-
-		apply_follower(worker, followers[i], &leader_arrived);
-		promoted = promoted || before != leader_arrived || !before;
-	}
+	tt_linkset_settle(worker->engine->links, group,
+		arrived ? TT_LINKSET_ARRIVED : TT_LINKSET_FAILED, &followers, &count);
+	for (unsigned i = 0; i < count; i++)
+		apply_follow(worker, followers[i]);
 	free(followers);
 }
 

@@ -21,6 +21,6 @@ struct tt_follower {
 };
 
 /* Settles a group and serves the names that wait for it: they are linked, or the next one leads.
- * Any worker, or the engine thread (worker NULL) when the leader needs no copy: there are no
- * followers then. */
+ * Any worker, or whoever plans when the leader needs no copy: there are mostly no followers then.
+ */
 void tt_apply_settle_group(struct tt_worker *worker, struct tt_linkset_group *group, bool arrived);

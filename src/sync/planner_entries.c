@@ -14,6 +14,7 @@
 
 #include "sync/apply.h"
 #include "sync/apply_inplace.h"
+#include "sync/arrive.h"
 #include "sync/branch.h"
 #include "sync/deleter.h"
 #include "sync/lane.h"
@@ -227,8 +228,10 @@ static bool entries_follow(struct planner_entries *entries, struct tt_task *task
 	task->action.item = (task->action.item & ~entries_of_content) | TT_ITEM_HARD_LINK;
 	*follower = (struct tt_follower){.dir = dir, .task = *task};
 	entries_count_task(entries, 1);
-	int r = engine->policy.dry_run ? 1 + (int)TT_LINKSET_ARRIVED
-				       : tt_linkset_follow(engine->links, task->group, follower);
+	const char *present;
+	int r = engine->policy.dry_run
+			? 1 + (int)TT_LINKSET_ARRIVED
+			: tt_linkset_follow(engine->links, task->group, follower, &present);
 
 	if (r != 0) { /* nobody will hand it back */
 		entries_count_task(entries, -1);
@@ -241,10 +244,10 @@ static bool entries_follow(struct planner_entries *entries, struct tt_task *task
 		task->action.item |= TT_ITEM_TIME_NOW;
 	entries_count(engine, task->wanted, &task->action);
 	tt_planner_tell(engine, dir, task->wanted->name, task->wanted, &task->action, leader);
-	if (r == 1 + (int)TT_LINKSET_ARRIVED && !engine->policy.dry_run)
+	/* Whether it is linked or leads is found out when it is its turn. */
+	if (r > 0 && !engine->policy.dry_run)
 		entries_add_task(entries, task);
-	else if (r < 0 || r == 1 + (int)TT_LINKSET_FAILED) {
-		/* The leader could not be copied: this name leads. */
+	else if (r < 0) { /* no memory: a copy of its own */
 		task->is_follower = false;
 		task->group = NULL;
 		task->action.kind = S_ISREG(task->wanted->mode)   ? TT_PLAN_COPY
@@ -280,7 +283,10 @@ static bool entries_hard_link(struct planner_entries *entries, struct tt_task *t
 			     || task->action.kind == TT_PLAN_NODE);
 
 	if (!waits) {
-		tt_apply_settle_group(tt_branch_worker(engine), task->group, true);
+		struct tt_worker *worker = tt_branch_worker(engine);
+
+		tt_apply_settle_group(worker, task->group, true);
+		tt_arrive_submit(worker); /* of a follower that came between, and leads: EMLINK */
 		task->group = NULL;
 	}
 	return false;

@@ -4,8 +4,9 @@
  * paths in an arena: about 60 bytes and the path for an inode. Followers wait in a list per group,
  * which exists only while the leader is on its way.
  *
- * A path is kept until the set is freed, because tt_linkset_leader() hands it out without the lock;
- * a group that changes its leader leaves the old path behind, which is rare enough.
+ * A path is kept until the set is freed, because it is handed out and read without the lock, and is
+ * what tells one leader from the next: none is at the address of another. A group that changes its
+ * leader leaves the old path behind, which is rare enough.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -29,10 +30,12 @@ struct linkset_followers {
 struct tt_linkset_group {
 	uint64_t ino;
 	uint32_t dev_major, dev_minor;
-	const char *leader; /* written under the lock, read atomically without it */
+	const char *leader;
 	struct linkset_followers *followers;
 	enum tt_linkset_state state;
-	bool stands; /* planner thread only */
+	/* planner thread only */
+	const char *entered; /* the leader that it has let in */
+	bool stands;
 };
 
 struct linkset_chunk {
@@ -193,7 +196,7 @@ static int linkset_reserve(struct tt_linkset *set, struct tt_linkset_group **ret
 
 static void linkset_lead(struct tt_linkset_group *group, const char *copy)
 {
-	__atomic_store_n(&group->leader, copy, __ATOMIC_RELEASE);
+	group->leader = copy;
 	group->state = TT_LINKSET_PENDING;
 }
 
@@ -217,6 +220,7 @@ static int linkset_enter_locked(struct tt_linkset *set, uint32_t major, uint32_t
 	if (*slot) {
 		group = linkset_group(set, *slot - 1);
 		linkset_lead(group, copy);
+		group->entered = copy;
 		*ret_group = group;
 		return 1;
 	}
@@ -226,7 +230,8 @@ static int linkset_enter_locked(struct tt_linkset *set, uint32_t major, uint32_t
 	r = linkset_reserve(set, &group);
 	if (r < 0)
 		return r;
-	*group = (struct tt_linkset_group){.ino = ino, .dev_major = major, .dev_minor = minor};
+	*group = (struct tt_linkset_group){
+		.ino = ino, .dev_major = major, .dev_minor = minor, .entered = copy};
 	linkset_lead(group, copy);
 	*linkset_find(set, major, minor, ino) = ++set->group_count;
 	*ret_group = group;
@@ -266,7 +271,7 @@ bool tt_linkset_is_led(struct tt_linkset *set, uint32_t dev_major, uint32_t dev_
 
 const char *tt_linkset_leader(const struct tt_linkset_group *group)
 {
-	return __atomic_load_n(&group->leader, __ATOMIC_ACQUIRE);
+	return group->entered;
 }
 
 /* With the lock held. */
@@ -289,7 +294,8 @@ static int linkset_add_follower(struct tt_linkset_group *group, void *follower)
 	return 0;
 }
 
-int tt_linkset_follow(struct tt_linkset *set, struct tt_linkset_group *group, void *follower)
+int tt_linkset_follow(struct tt_linkset *set, struct tt_linkset_group *group, void *follower,
+	const char **ret_leader)
 {
 	int r;
 
@@ -298,6 +304,8 @@ int tt_linkset_follow(struct tt_linkset *set, struct tt_linkset_group *group, vo
 		r = linkset_add_follower(group, follower);
 	else
 		r = 1 + (int)group->state;
+	if (r > 0)
+		*ret_leader = group->leader;
 	(void)pthread_mutex_unlock(&set->lock);
 	return r;
 }
@@ -323,14 +331,19 @@ void tt_linkset_settle(struct tt_linkset *set, struct tt_linkset_group *group,
 	*ret_followers = (void **)list;
 }
 
-int tt_linkset_promote(struct tt_linkset *set, struct tt_linkset_group *group, const char *path)
+int tt_linkset_promote(
+	struct tt_linkset *set, struct tt_linkset_group *group, const char *tried, const char *path)
 {
 	const char *copy;
+	int r = 1;
 
 	(void)pthread_mutex_lock(&set->lock);
-	copy = linkset_copy_path(set, path);
-	if (copy)
-		linkset_lead(group, copy);
+	if (group->leader == tried) {
+		copy = linkset_copy_path(set, path);
+		if (copy)
+			linkset_lead(group, copy);
+		r = copy ? 0 : -ENOMEM;
+	}
 	(void)pthread_mutex_unlock(&set->lock);
-	return copy ? 0 : -ENOMEM;
+	return r;
 }

@@ -4,7 +4,9 @@
  * small: an identity, the leader's path, and who waits for it.
  *
  * A group is led by the name that enters first; the others (followers) are linked to it after it
- * arrived. If the leader fails, the next name leads.
+ * arrived. If the leader fails, or its inode has as many names as the file system allows, the next
+ * name leads. Of those that find that out at the same time one does: there is never more than one
+ * leader on its way.
  */
 #pragma once
 
@@ -39,20 +41,25 @@ bool tt_linkset_stands(const struct tt_linkset_group *group);
 bool tt_linkset_is_led(
 	struct tt_linkset *set, uint32_t dev_major, uint32_t dev_minor, uint64_t ino);
 
-/* The leader's path; valid until the leadership changes. */
+/* The path that tt_linkset_enter() has let lead, whoever leads by now: what is told does not depend
+ * on who was faster. Valid until the set is freed. Planner thread only. */
 const char *tt_linkset_leader(const struct tt_linkset_group *group);
 
 /* Registers a follower to be handed back when the leader's fate is known. `follower` is the
- * caller's pointer. Returns 0 and keeps it while PENDING; returns 1 + state without keeping it
- * otherwise; or -ENOMEM. Any thread. */
-int tt_linkset_follow(struct tt_linkset *set, struct tt_linkset_group *group, void *follower);
+ * caller's pointer. Returns 0 and keeps it while PENDING; otherwise returns 1 + state without
+ * keeping it, and *ret_leader is the path of the leader that has this state, valid until the set is
+ * freed; or -ENOMEM. Any thread. */
+int tt_linkset_follow(struct tt_linkset *set, struct tt_linkset_group *group, void *follower,
+	const char **ret_leader);
 
 /* Sets the state after PENDING and takes the list of waiting followers, in the order they
- * registered: *ret_followers is a malloc'd array (the caller frees it) of *ret_count pointers. Any
- * thread. */
+ * registered: *ret_followers is a malloc'd array (the caller frees it) of *ret_count pointers. By
+ * whoever has brought the leader on its way. Any thread. */
 void tt_linkset_settle(struct tt_linkset *set, struct tt_linkset_group *group,
 	enum tt_linkset_state state, void ***ret_followers, unsigned *ret_count);
 
-/* Makes `path` the leader of a group whose leader failed; state becomes PENDING. Returns 0 or
- * -ENOMEM. */
-int tt_linkset_promote(struct tt_linkset *set, struct tt_linkset_group *group, const char *path);
+/* Makes `path` the leader of a settled group instead of `tried`, which tt_linkset_follow() has
+ * told: it has failed, or takes no more names. The state becomes PENDING, and the caller leads.
+ * Returns 0, 1 if another name leads already (follow again), or -ENOMEM. Any thread. */
+int tt_linkset_promote(struct tt_linkset *set, struct tt_linkset_group *group, const char *tried,
+	const char *path);

@@ -362,6 +362,38 @@ source_fails_as() { # EXIT-CODE MESSAGE NAMES RULE...
 	umount dst
 }
 
+# The first name is there already, so that the others are linked by all workers at once; and whoever leads next is on its way for long.
+@test "more names than one inode may have: others take over, each full, and no name is lost" {
+	local names=400 most=30 workers ring i
+	mkdir -p below hs/d{0..9}
+	make_file hs/d0/n0 3000
+	for ((i = 1; i < names; i++)); do echo "hs/d$((i % 10))/n$i"; done | xargs -n 1 ln hs/d0/n0
+	make_faultfs dst below most-links=$most
+	for workers in 1 8; do
+		for ring in on off; do
+			for first in "" hs/d0/n0; do
+				set_faults dst
+				rm -rf dst/d
+				mkdir -p dst/d/d0
+				[[ -z $first ]] || cp -p "$first" dst/d/d0/
+				set_faults dst "create delay=20 * *"
+				TIPTOE_RING=$ring tiptoe 0 -aH --workers=$workers hs/ dst/d
+				[ -z "$output" ]
+				diff -r hs below/d
+				expect "inodes" "$(find below/d -type f -printf '%i\n' | sort -u | wc -l)" == $(((names + most - 1) / most))
+			done
+		done
+	done
+	# Nothing to do, and no inode more for it.
+	set_faults dst
+	tiptoe 0 -aH --stats hs/ dst/d
+	[[ $output == *"Number of regular files transferred: 0"* ]]
+	diff -r hs below/d
+	expect "inodes" "$(find below/d -type f -printf '%i\n' | sort -u | wc -l)" == $(((names + most - 1) / most))
+	[ -z "$(temporaries below)" ]
+	umount dst
+}
+
 @test "a directory that cannot be read only when deleting is told" {
 	local phase nth
 	mkdir -p src/sub

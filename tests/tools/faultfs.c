@@ -19,6 +19,7 @@
  *	one-link	a directory has one link
  *	no-blocks	st_blocks is 0
  *	grain=SECONDS	times are multiples
+ *	most-links=N	an inode has at most N names
  *	zero-size=GLOB	files so called say that they are empty, as in /proc
  *
  * There is no O_TMPFILE and there are no extended attributes. One inode of the directory below is
@@ -50,7 +51,7 @@
 static struct {
 	bool writeback, direct, forget, ignore_case, no_rename2, no_seek, no_type, ino_zero,
 		one_link, no_blocks;
-	long grain;
+	long grain, most_links;
 	char *zero_size, *rules, *log, *below;
 	FILE *pid;
 } options;
@@ -363,8 +364,14 @@ static void fs_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, co
 static void fs_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
 {
 	char path[PROC_PATH_SIZE];
+	struct stat st;
 
 	if (fails(req, "link", name, NULL) || is_taken(req, parent, name)) {
+		return;
+	}
+	if (fstat(fd_of(ino), &st) == 0 && options.most_links > 0
+		&& st.st_nlink >= (nlink_t)options.most_links) {
+		fuse_reply_err(req, EMLINK);
 		return;
 	}
 	if (linkat(AT_FDCWD, proc_path(fd_of(ino), path), fd_of(parent), name, AT_SYMLINK_FOLLOW)
@@ -706,6 +713,8 @@ static bool take_option(char *word)
 	}
 	if (!strncmp(word, "grain=", 6)) {
 		options.grain = strtol(word + 6, NULL, 10);
+	} else if (!strncmp(word, "most-links=", 11)) {
+		options.most_links = strtol(word + 11, NULL, 10);
 	} else if (!strncmp(word, "zero-size=", 10)) {
 		options.zero_size = word + 10;
 	} else {

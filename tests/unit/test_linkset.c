@@ -34,19 +34,22 @@ static void test_followers_come_back_in_order(void **state)
 	struct tt_linkset *set = NULL;
 	int names[100];
 	void **followers = NULL;
+	const char *leader = NULL;
 	unsigned count = 0;
 
 	(void)state;
 	assert_int_equal(tt_linkset_new(&set), 0);
 	assert_int_equal(tt_linkset_enter(set, 8, 1, 42, "a", &group), 1);
 	for (int i = 0; i < 100; i++)
-		assert_int_equal(tt_linkset_follow(set, group, &names[i]), 0);
+		assert_int_equal(tt_linkset_follow(set, group, &names[i], &leader), 0);
 	tt_linkset_settle(set, group, TT_LINKSET_ARRIVED, &followers, &count);
 	assert_int_equal(count, 100);
 	for (int i = 0; i < 100; i++)
 		assert_ptr_equal(followers[i], &names[i]);
 	free(followers);
-	assert_int_equal(tt_linkset_follow(set, group, &names[0]), 1 + TT_LINKSET_ARRIVED);
+	assert_null(leader);
+	assert_int_equal(tt_linkset_follow(set, group, &names[0], &leader), 1 + TT_LINKSET_ARRIVED);
+	assert_string_equal(leader, "a");
 	assert_int_equal(tt_linkset_enter(set, 8, 1, 42, "b", &group), 0);
 	tt_linkset_settle(set, group, TT_LINKSET_ARRIVED, &followers, &count);
 	assert_null(followers);
@@ -59,6 +62,7 @@ static void test_the_next_name_leads_after_a_failure(void **state)
 	struct tt_linkset_group *group = NULL;
 	struct tt_linkset *set = NULL;
 	void **followers = NULL;
+	const char *leader = NULL;
 	unsigned count = 0;
 	int x;
 
@@ -66,19 +70,52 @@ static void test_the_next_name_leads_after_a_failure(void **state)
 	assert_int_equal(tt_linkset_new(&set), 0);
 	assert_int_equal(tt_linkset_enter(set, 8, 1, 42, "a", &group), 1);
 	tt_linkset_settle(set, group, TT_LINKSET_FAILED, &followers, &count);
-	assert_int_equal(tt_linkset_follow(set, group, &x), 1 + TT_LINKSET_FAILED);
+	assert_int_equal(tt_linkset_follow(set, group, &x, &leader), 1 + TT_LINKSET_FAILED);
+	assert_string_equal(leader, "a");
 	assert_int_equal(tt_linkset_enter(set, 8, 1, 42, "b", &group), 1);
 	assert_string_equal(tt_linkset_leader(group), "b");
-	assert_int_equal(tt_linkset_follow(set, group, &x), 0);
+	/* Whoever has met the failure of "a" comes too late to lead. */
+	assert_int_equal(tt_linkset_promote(set, group, leader, "x"), 1);
+	assert_int_equal(tt_linkset_follow(set, group, &x, &leader), 0);
 	tt_linkset_settle(set, group, TT_LINKSET_FAILED, &followers, &count);
 	assert_int_equal(count, 1);
 	assert_ptr_equal(followers[0], &x);
 	free(followers);
-	assert_int_equal(tt_linkset_promote(set, group, "c"), 0);
-	assert_string_equal(tt_linkset_leader(group), "c");
+	assert_int_equal(tt_linkset_follow(set, group, &x, &leader), 1 + TT_LINKSET_FAILED);
+	assert_int_equal(tt_linkset_promote(set, group, leader, "c"), 0);
 	assert_int_equal(tt_linkset_enter(set, 8, 1, 42, "d", &group), 0);
 	/* Freed with a follower waiting: nothing leaks. */
-	assert_int_equal(tt_linkset_follow(set, group, &x), 0);
+	assert_int_equal(tt_linkset_follow(set, group, &x, &leader), 0);
+	tt_linkset_free(set);
+}
+
+static void test_of_all_that_find_an_inode_full_one_leads(void **state)
+{
+	struct tt_linkset_group *group = NULL;
+	struct tt_linkset *set = NULL;
+	void **followers = NULL;
+	const char *one = NULL, *other = NULL, *now = NULL;
+	unsigned count = 0;
+	int x;
+
+	(void)state;
+	assert_int_equal(tt_linkset_new(&set), 0);
+	assert_int_equal(tt_linkset_enter(set, 8, 1, 42, "a", &group), 1);
+	tt_linkset_settle(set, group, TT_LINKSET_ARRIVED, &followers, &count);
+	assert_int_equal(tt_linkset_follow(set, group, &x, &one), 1 + TT_LINKSET_ARRIVED);
+	assert_int_equal(tt_linkset_follow(set, group, &x, &other), 1 + TT_LINKSET_ARRIVED);
+	assert_int_equal(tt_linkset_promote(set, group, one, "b"), 0);
+	assert_int_equal(tt_linkset_promote(set, group, other, "c"), 1);
+	/* Nobody links to a name that is not there yet. */
+	assert_int_equal(tt_linkset_follow(set, group, &x, &now), 0);
+	tt_linkset_settle(set, group, TT_LINKSET_ARRIVED, &followers, &count);
+	assert_int_equal(count, 1);
+	free(followers);
+	assert_int_equal(tt_linkset_follow(set, group, &x, &now), 1 + TT_LINKSET_ARRIVED);
+	assert_string_equal(now, "b");
+	assert_int_equal(tt_linkset_promote(set, group, other, "c"), 1);
+	/* What is told of the names does not depend on who was faster. */
+	assert_string_equal(tt_linkset_leader(group), "a");
 	tt_linkset_free(set);
 }
 
@@ -121,9 +158,10 @@ static void *follow_many(void *argument)
 {
 	struct shared *shared = argument;
 	struct tt_linkset_group *own = NULL;
+	const char *leader;
 
 	for (uint64_t i = 0; i < 2000; i++) {
-		if (tt_linkset_follow(shared->set, shared->group, shared) == 0)
+		if (tt_linkset_follow(shared->set, shared->group, shared, &leader) == 0)
 			__atomic_add_fetch(&shared->kept, 1, __ATOMIC_RELAXED);
 		else
 			__atomic_add_fetch(&shared->refused, 1, __ATOMIC_RELAXED);
@@ -165,6 +203,7 @@ int main(void)
 		cmocka_unit_test(test_the_first_name_leads_and_the_others_follow),
 		cmocka_unit_test(test_followers_come_back_in_order),
 		cmocka_unit_test(test_the_next_name_leads_after_a_failure),
+		cmocka_unit_test(test_of_all_that_find_an_inode_full_one_leads),
 		cmocka_unit_test(test_many_inodes_are_told_apart),
 		cmocka_unit_test(test_no_follower_is_lost_between_threads),
 	};
