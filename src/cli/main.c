@@ -27,6 +27,7 @@
  *	tree/filter.c		which names are left out
  *	tree/meta.c		owner, mode, times in order
  *	tree/stage.c		temporaries and their atomic arrival
+ *	tree/sweep.c		those that dead runs left
  *	tree/linkset.c		which names are one inode
  *	cache/mechanism.c	which means for which file
  *	tree/alias.c		names that differ only here

@@ -21,6 +21,11 @@
 #include "sys/granularity.h"
 #include "tree/listing.h"
 #include "tree/stage.h"
+#include "tree/sweep.h"
+
+enum {
+	PROBING_SWEEP_PATIENCE_NS = 500000000,
+};
 
 const char *tt_probing_answer_text(enum tt_probe_answer answer)
 {
@@ -211,19 +216,31 @@ static void probing_read_names(int fd, struct tt_listing *names)
 		(void)tt_listing_read_names(names, own);
 }
 
-/* What a killed --probe may have left. */
-static void probing_sweep(int fd)
+/* What a killed --probe may have left. NULL: no memory, and nothing is swept. */
+static struct tt_sweep *probing_begin_sweep(int fd)
 {
+	struct tt_sweep *sweep = NULL;
 	struct tt_listing names = {0};
 
+	if (tt_sweep_new(&sweep) < 0)
+		return NULL;
 	probing_read_names(fd, &names);
 	for (unsigned i = 0; i < names.count; i++) {
 		const char *name = names.entries[i].name;
 
 		if (strncmp(name, ".probe.tt-", 10) == 0 && tt_stage_is_temporary(name))
-			(void)tt_stage_sweep(fd, name);
+			(void)tt_sweep_name(sweep, fd, "", fd, name);
 	}
 	tt_listing_deinit(&names);
+	return sweep;
+}
+
+/* One that was killed just now may have held its locks until now. */
+static void probing_end_sweep(struct tt_sweep *sweep)
+{
+	if (sweep)
+		(void)tt_sweep_again(sweep, PROBING_SWEEP_PATIENCE_NS, NULL);
+	tt_sweep_free(sweep);
 }
 
 static void probing_describe(struct tt_probing *probing, int fd)
@@ -299,10 +316,12 @@ enum tt_exit tt_probing_run(
 			tt_error_text(fd));
 		return TT_EXIT_SELECT;
 	}
-	probing_sweep(fd);
+	struct tt_sweep *sweep = probing_begin_sweep(fd);
+
 	probing_describe(ret_probing, fd);
 	int r = probing_try(ret_probing, fd);
 
+	probing_end_sweep(sweep);
 	if (r < 0) {
 		snprintf(message, size, "probing %s: %s", name, tt_error_text(r));
 		return TT_EXIT_MEMORY;

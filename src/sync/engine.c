@@ -28,9 +28,12 @@
 #include "sys/device.h"
 #include "sys/facility.h"
 #include "tree/linkset.h"
+#include "tree/sweep.h"
 
 enum {
 	ENGINE_ENTRIES_AHEAD = 32768, /* listed and not planned: about 6 MB */
+	/* For locks that a dead run still holds; beside a live one it is waited for nothing. */
+	ENGINE_SWEEP_PATIENCE_NS = 1000000000,
 };
 
 const char *tt_engine_path(const struct tt_dir *dir, const char *name, char *buffer, size_t size)
@@ -165,6 +168,8 @@ int tt_engine_new(const struct tt_engine_policy *policy, const char *const *sour
 
 	if (r == 0)
 		r = tt_linkset_new(&engine->links);
+	if (r == 0)
+		r = tt_sweep_new(&engine->sweep);
 	if (r < 0) {
 		tt_engine_free(engine);
 		return r;
@@ -180,6 +185,7 @@ void tt_engine_free(struct tt_engine *engine)
 	tt_volume_free_all(engine);
 	tt_lane_free_all(engine);
 	tt_linkset_free(engine->links);
+	tt_sweep_free(engine->sweep);
 	tt_device_table_free(engine->devices);
 	tt_pool_deinit(&engine->pool);
 	pthread_mutex_destroy(&engine->lock);
@@ -300,6 +306,7 @@ enum tt_exit tt_engine_run(struct tt_engine *engine)
 
 	tt_crew_end(engine);
 	tt_branch_end(engine);
+	(void)tt_sweep_again(engine->sweep, ENGINE_SWEEP_PATIENCE_NS, &engine->stop);
 	tt_reason_finish(engine);
 	engine_check_budgets(engine);
 	engine_tell_deleting_error(engine);

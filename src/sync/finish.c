@@ -9,6 +9,7 @@
 
 #include "sync/dir.h"
 #include "sync/lane.h"
+#include "tree/sweep.h"
 
 /* Modes and times last: children that arrived have changed the time, and could not have been made
  * below a read-only mode. */
@@ -16,8 +17,10 @@ static void finish_attributes(struct tt_engine *engine, struct tt_dir *dir)
 {
 	enum tt_meta_step step;
 
-	if (engine->policy.dry_run || !dir->is_target || dir->destination_fd < 0 || dir->failed
-		|| !dir->changed)
+	if (engine->policy.dry_run || dir->destination_fd < 0 || !dir->changed)
+		return;
+	tt_sweep_note(engine->sweep, engine->root_destination_fd, dir->path);
+	if (!dir->is_target || dir->failed)
 		return;
 	/* --delete-before: the copying comes to the directory again, and tells of its time. */
 	if (!engine->copying_pass && engine->policy.delete_mode == TT_DELETE_BEFORE)

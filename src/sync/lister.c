@@ -19,6 +19,7 @@
 #include "sys/fd.h"
 #include "tree/filter.h"
 #include "tree/stage.h"
+#include "tree/sweep.h"
 
 struct lister {
 	struct tt_engine *engine;
@@ -103,7 +104,8 @@ static void lister_open_destination(struct tt_engine *engine, struct tt_dir *dir
 	}
 }
 
-/* Temporaries: a dead run's goes, one that is in use stays and is nobody's to delete. */
+/* Temporaries: a dead run's goes, one that is in use stays and is nobody's to delete; so does one
+ * of which we cannot say whose it is, because it may not be opened or locked. */
 static void lister_sweep(struct tt_engine *engine, struct tt_dir *dir)
 {
 	for (unsigned i = 0; i < dir->destination.count; i++) {
@@ -112,8 +114,10 @@ static void lister_sweep(struct tt_engine *engine, struct tt_dir *dir)
 		if (entry->twin != TT_ENTRY_NONE || S_ISDIR(entry->mode)
 			|| !tt_stage_is_temporary(entry->name))
 			continue;
-		if (engine->policy.dry_run || tt_stage_sweep(dir->destination_fd, entry->name) >= 0)
-			entry->flags |= TT_ENTRY_VANISHED;
+		if (!engine->policy.dry_run)
+			(void)tt_sweep_name(engine->sweep, engine->root_destination_fd, dir->path,
+				dir->destination_fd, entry->name);
+		entry->flags |= TT_ENTRY_VANISHED;
 	}
 }
 

@@ -33,6 +33,7 @@ struct tt_lane;
 struct tt_linkset;
 struct tt_linkset_group;
 struct tt_share;
+struct tt_sweep;
 struct tt_volume;
 
 enum tt_dir_state {
@@ -160,6 +161,7 @@ struct tt_engine {
 	_Atomic uint64_t start_ns; /* 0: not begun; progress may be asked before */
 	struct tt_device_table *devices;
 	struct tt_linkset *links;
+	struct tt_sweep *sweep;
 	struct tt_pool pool;
 	struct tt_worker *workers;
 	int root_destination_fd;

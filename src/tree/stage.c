@@ -140,26 +140,42 @@ int tt_stage_arrive_link(int dir_fd, const char *temp, const char *name, bool is
 /* Removes the name if it still is the inode that was looked at. */
 static int stage_remove(int dir_fd, const char *name, const struct stat *seen)
 {
-	struct stat now;
+	struct stat now, before;
 
 	if (fstatat(dir_fd, name, &now, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	if (now.st_dev != seen->st_dev || now.st_ino != seen->st_ino)
 		return 1;
-	if (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
+	if (fstat(dir_fd, &before) < 0)
 		return -errno;
+	if (unlinkat(dir_fd, name, 0) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, before.st_mtim};
+
+	(void)futimens(dir_fd, times); /* somebody else's directory keeps what it has now */
 	return 0;
+}
+
+/* For writing too, if that is permitted: NFS and CIFS lock exclusively only what is open for it,
+ * and say EBADF (flock(2), "NFS details"). O_NONBLOCK: a fifo may have taken the name since. */
+static int stage_open(int dir_fd, const char *name)
+{
+	const int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	int fd = openat(dir_fd, name, O_RDWR | flags);
+
+	if (fd < 0 && (errno == EACCES || errno == EPERM || errno == ETXTBSY))
+		fd = openat(dir_fd, name, O_RDONLY | flags);
+	return fd < 0 ? -errno : fd;
 }
 
 static int stage_sweep_regular(int dir_fd, const char *name)
 {
-	/* O_NONBLOCK: a fifo may have taken the name since. */
-	int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	int fd = stage_open(dir_fd, name);
 	struct stat st;
 	int r;
 
 	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
+		return fd == -ENOENT ? 0 : fd;
 	r = stage_lock(fd);
 	if (r == 0) {
 		if (fstat(fd, &st) < 0)

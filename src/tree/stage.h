@@ -50,6 +50,7 @@ bool tt_stage_is_temporary(const char *name);
 
 /* Removes a temporary of a dead run. Only a regular file or symbolic link or other non-directory of
  * that form; a regular file only if its lock can be taken (it is looked at again after locking:
- * same inode under the name). Returns 0 if it was removed or is gone, 1 if it is in use, or a
- * negative errno. Any thread. */
+ * same inode under the name). The directory keeps its time, if that is ours to set: of what belongs
+ * in it nothing has changed, and it may be that nobody else sets it. Returns 0 if it was removed or
+ * is gone, 1 if it is in use, or a negative errno. Any thread. */
 int tt_stage_sweep(int dir_fd, const char *name);

@@ -114,6 +114,24 @@ sums() { # DIRECTORY
 	treecmp --no-dir-times other dst
 }
 
+@test "a temporary of another user, which cannot be looked at, is not deleted either" {
+	need_root
+	make_tree src 1
+	cp -a src dst
+	temporary=dst/$(tempname root)
+	install -m 600 /dev/null "$temporary"
+	touch dst/extra
+	chown 1000:1000 dst
+	let_others_in "$PWD"
+	tiptoe_as_user=(setpriv --reuid=1000 --regid=1000 --clear-groups "$TIPTOE")
+	run "${tiptoe_as_user[@]}" -r --size-only --delete src/ dst
+	check_run 0
+	[ ! -e dst/extra ]
+	[ -e "$temporary" ]
+	tiptoe 0 -a --delete src/ dst
+	[ -z "$(temporaries dst)" ]
+}
+
 @test "a file that somebody else holds locked under such a name stays" {
 	make_tree src 1
 	mkdir dst
@@ -127,6 +145,100 @@ sums() { # DIRECTORY
 	exec 9<&-
 	tiptoe 0 -a src/ dst
 	[ -z "$(temporaries dst)" ]
+}
+
+# Holds two temporaries of the destination, as a run that was killed a moment ago does: in $HELPER, for so many seconds.
+hold() { # SECONDS
+	held=("dst/$(tempname one)" "dst/a0/b0/$(tempname two)")
+	touch "${held[@]}"
+	touch -r src dst
+	touch -r src/a0/b0 dst/a0/b0
+	flock -F -x "${held[0]}" flock -F -x "${held[1]}" sleep "$1" 3>&- &
+	HELPER=$!
+	while flock -n "${held[1]}" true; do sleep 0.002; done
+}
+
+@test "what a dead run holds locked for another moment goes at the end of the run, and directories keep their times" {
+	make_tree src 1
+	cp -a src dst
+	for delete in "" --delete-before --delete --delete-after; do
+		hold 0.5
+		tiptoe 0 -ai $delete src/ dst
+		[ -z "$output" ]
+		[ -z "$(temporaries dst)" ]
+		treecmp src dst
+		wait $HELPER
+	done
+	# A dry run looks at it only.
+	hold 0.5
+	tiptoe 0 -ain --delete src/ dst
+	[ -z "$output" ]
+	wait $HELPER
+	[ "$(temporaries dst | wc -l)" -eq 2 ]
+	# Free from the beginning: the same.
+	tiptoe 0 -ai src/ dst
+	[ -z "$output" ]
+	[ -z "$(temporaries dst)" ]
+	treecmp src dst
+	HELPER=
+}
+
+@test "a run beside another that holds its temporaries ends without them" {
+	make_tree src 1
+	cp -a src dst
+	hold 600
+	tiptoe 0 -a --delete src/ dst
+	kill -0 $HELPER
+	[ "$(temporaries dst | wc -l)" -eq 2 ]
+	treecmp src dst | grep -v 'tt-' >differences || true
+	[ ! -s differences ]
+	end_process $HELPER
+	HELPER=
+}
+
+@test "what a dead run has made after the directory was listed goes as well" {
+	local operand
+	mkdir src
+	make_file src/big 100M
+	for operand in src/ src/big; do
+		rm -rf dst
+		mkdir dst
+		touch "dst/$(tempname early)"
+		"$TIPTOE" -a --dirty-limit=1M $operand dst &
+		HELPER=$!
+		until [ -n "$(find dst -name '.big.tt-*')" ]; do kill -0 $HELPER; done
+		late=dst/$(tempname late)
+		touch "$late"
+		wait $HELPER
+		HELPER=
+		[ -z "$(temporaries dst)" ]
+		cmp src/big dst/big
+	done
+	treecmp --no-dir-times src dst
+}
+
+# Its requests are still on their way to the disk, and hold the open file with its lock.
+@test "killed and run again at once: nothing of the dead run is left" {
+	need_root
+	make_disk "$PWD/disk" 700M xfs
+	mkdir src
+	make_file src/big 160M
+	for try in {1..10}; do
+		rm -rf disk/dst
+		options=(--reflink=never)
+		((try % 2)) || options+=(--cache=direct)
+		"$TIPTOE" -a "${options[@]}" src/ disk/dst &
+		HELPER=$!
+		await_temporary disk/dst
+		sleep "0.0$((RANDOM % 40 + 10))"
+		kill -9 $HELPER
+		((try % 3)) || wait $HELPER || true
+		tiptoe 0 -a "${options[@]}" src/ disk/dst
+		wait $HELPER || true
+		HELPER=
+		[ -z "$(temporaries disk/dst)" ] || { echo "try $try: $(temporaries disk/dst)"; return 1; }
+		treecmp src disk/dst
+	done
 }
 
 @test "files of the source that look like temporaries are copied" {

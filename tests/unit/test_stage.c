@@ -1,12 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <pthread.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "check.h"
 #include "scratch.h"
 #include "tree/alias.h"
 #include "tree/stage.h"
+
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+
+static bool locks_as_nfs;
+
+int __wrap_flock(int fd, int operation)
+{
+	if (locks_as_nfs && (operation & LOCK_EX) && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY) {
+		errno = EBADF;
+		return -1;
+	}
+	return __real_flock(fd, operation);
+}
 
 static bool has(const struct scratch *scratch, const char *name)
 {
@@ -204,6 +219,14 @@ static void test_sweep_takes_the_dead_and_spares_the_living(void **state)
 	scratch_close(&scratch);
 }
 
+static void test_sweep_locks_as_nfs_wants_it(void **state)
+{
+	(void)state;
+	locks_as_nfs = true;
+	test_sweep_takes_the_dead_and_spares_the_living(NULL);
+	locks_as_nfs = false;
+}
+
 static void test_sweep_removes_only_temporaries_that_are_no_directories(void **state)
 {
 	char directory[TT_STAGE_NAME_SIZE], link[TT_STAGE_NAME_SIZE], fifo[TT_STAGE_NAME_SIZE];
@@ -293,6 +316,7 @@ int main(void)
 		cmocka_unit_test(test_two_names_of_one_inode_leave_no_temporary),
 		cmocka_unit_test(test_a_failed_arrival_keeps_the_temporary),
 		cmocka_unit_test(test_sweep_takes_the_dead_and_spares_the_living),
+		cmocka_unit_test(test_sweep_locks_as_nfs_wants_it),
 		cmocka_unit_test(test_sweep_removes_only_temporaries_that_are_no_directories),
 		cmocka_unit_test(test_a_sweep_at_the_same_time_does_not_take_new_temporaries),
 	};
