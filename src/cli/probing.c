@@ -72,7 +72,7 @@ static void probing_give_reason(struct tt_probing_fact *fact, const struct tt_pr
 		return;
 	}
 	if (!has_cache)
-		why = "no disk is behind it: nothing to leave, nothing to write back";
+		why = "no disk is behind it: nothing to leave";
 	else if (fact->answer == TT_PROBE_UNKNOWN)
 		why = "the trial told nothing";
 	snprintf(fact->reason, sizeof fact->reason, "%s", why);

@@ -144,10 +144,12 @@ static void facts_try_content(
 	answers[TT_FACTS_DIRECT_READ] = facts_direct(fd, data, false);
 	if (direct->offset_bytes == 0) {
 		/* It may be accepted and be no more than a word: nobody says how to align. */
-		for (unsigned i = TT_FACTS_DIRECT_READ; i <= TT_FACTS_DIRECT_WRITE; i++) {
-			if (answers[i].answer == TT_PROBE_YES)
-				answers[i].why = "accepted, but statx tells no alignment";
-		}
+		if (answers[TT_FACTS_DIRECT_READ].answer == TT_PROBE_YES)
+			answers[TT_FACTS_DIRECT_READ].why =
+				"accepted; statx tells no alignment: it is guessed for each file";
+		if (answers[TT_FACTS_DIRECT_WRITE].answer == TT_PROBE_YES)
+			answers[TT_FACTS_DIRECT_WRITE].why =
+				"accepted, but statx tells no alignment: not used";
 	}
 	answers[TT_FACTS_FALLOCATE] = facts_result(fallocate(fd, 0, 0, 4 * FACTS_PIECE_BYTES));
 	answers[TT_FACTS_PUNCH_HOLE] = facts_punch(fd, data);

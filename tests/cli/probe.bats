@@ -126,7 +126,7 @@ moves() { # OPERATION OWNER SIZE WANTED
 	moves overwrite other 100000000 ordinary
 	# No answer speaks of means that the table does not use.
 	says '[.facts.cachestat, .facts.sync_file_range, .facts.drop_clean, .facts.drop_during_writeback, .facts.dontcache_read, .facts.dontcache_write] | map(.reason) | unique | @json' \
-		'["no disk is behind it: nothing to leave, nothing to write back"]'
+		'["no disk is behind it: nothing to leave"]'
 	[ -z "$(grep -E 'mincore|fdatasync|be dirty on this disk|none that could be found' text)" ]
 	if [[ $(jq -r .facts.direct_read.answer probe) == yes ]]; then
 		says .facts.direct_read.reason "accepted, and not used: no disk is behind it"
