@@ -188,7 +188,7 @@ static void *branch_thread(void *argument)
 
 bool tt_branch_may_fork(const struct tt_engine *engine)
 {
-	return engine->copying_pass && !engine->policy.dry_run && !engine->policy.plan.hard_links
+	return engine->copying_pass && !engine->policy.dry_run
 	       && engine->branch_count < BRANCH_MOST;
 }
 

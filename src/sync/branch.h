@@ -8,13 +8,16 @@
  *	told first                            told last
  *	D and what is before K  <-  branch K  <-  the rest of D
  *
- * One plans at a time: it has the turn (a mutex), and gives it up when it sleeps, so everything
- *that belongs to "whoever plans" needs no other lock. What is told keeps rsync's order: only the
- *first branch that is not complete tells at once, the others' events are kept, up to a number of
- *bytes, then they wait.
+ * One plans at a time: it has the turn (a mutex), and gives it up when it sleeps or waits for a
+ * disk, so everything that belongs to "whoever plans" needs no other lock. What is told keeps
+ * rsync's order: only the first branch that is not complete tells at once, the others' events are
+ * kept, up to a number of bytes, then they wait.
  *
- * No branches under -n, and with -H, where the order of names decides which of them leads. Internal
- * to sync/.
+ * With -H the order of names decides which of them leads. No link reaches from one mount to
+ * another, so names below different mount points are groups of their own, and each group is met in
+ * the order of one branch.
+ *
+ * No branches under -n: nothing is written, so the plan never sleeps for a disk. Internal to sync/.
  */
 #pragma once
 

@@ -303,6 +303,12 @@ static struct tt_dir *lister_child(
 		child->existing.link = NULL;
 		child->exists = tt_entry_is_dir(&child->existing);
 	}
+	child->mount =
+		child->exists
+				&& (child->existing.dev_major != dir->existing.dev_major
+					|| child->existing.dev_minor != dir->existing.dev_minor)
+			? 1 + atomic_fetch_add(&engine->mounts, 1)
+			: dir->mount;
 	return child;
 }
 

@@ -121,6 +121,14 @@ static bool order_init(struct order *order, unsigned count)
 	return true;
 }
 
+struct tt_linkset_key tt_order_link_key(const struct tt_dir *dir, const struct tt_entry *entry)
+{
+	return (struct tt_linkset_key){.ino = entry->ino,
+		.dev_major = entry->dev_major,
+		.dev_minor = entry->dev_minor,
+		.place = dir->mount};
+}
+
 unsigned *tt_order_names(struct tt_engine *engine, const struct tt_dir *dir)
 {
 	struct order_member *members = NULL;
@@ -143,8 +151,9 @@ unsigned *tt_order_names(struct tt_engine *engine, const struct tt_dir *dir)
 				if (!order_same_file(&members[first], &members[end]))
 					break;
 			}
-			if (!tt_linkset_is_led(
-				    engine->links, entry->dev_major, entry->dev_minor, entry->ino))
+			const struct tt_linkset_key key = tt_order_link_key(dir, entry);
+
+			if (!tt_linkset_is_led(engine->links, &key))
 				order_move(&order, members + first, end - first);
 		}
 		order_write(&order, dir->source.count, names);

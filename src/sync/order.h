@@ -12,6 +12,10 @@
 #pragma once
 
 #include "sync/state.h"
+#include "tree/linkset.h"
+
+/* By which names are found to be links of one inode: `entry` of `dir`. */
+struct tt_linkset_key tt_order_link_key(const struct tt_dir *dir, const struct tt_entry *entry);
 
 /* Returns the order of dir->source.entries as an array of indices, which the caller frees, or NULL
  * if it is the listing's own (or there is no memory for another). Engine thread only. */

@@ -77,7 +77,13 @@ static void planner_open_mode(struct tt_engine *engine, struct tt_dir *dir, uint
 		mode |= 0700;
 	if (engine->policy.plan.perms)
 		mode = (mode & ~(uint32_t)S_ISGID) | (dir->entry.mode & S_ISGID);
-	if (mode != (present & 07777) && fchmod(dir->destination_fd, mode) == 0) {
+	if (mode == (present & 07777))
+		return;
+	struct tt_branch *branch = tt_branch_pause(engine);
+	int r = fchmod(dir->destination_fd, mode);
+
+	tt_branch_resume(engine, branch);
+	if (r == 0) {
 		pthread_mutex_lock(&engine->lock);
 		dir->changed = true;
 		pthread_mutex_unlock(&engine->lock);

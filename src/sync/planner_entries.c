@@ -266,8 +266,8 @@ static bool entries_hard_link(struct planner_entries *entries, struct tt_task *t
 	char path[PATH_MAX * 2];
 
 	tt_engine_path(entries->dir, wanted->name, path, sizeof path);
-	int r = tt_linkset_enter(engine->links, wanted->dev_major, wanted->dev_minor, wanted->ino,
-		path, &task->group);
+	const struct tt_linkset_key key = tt_order_link_key(entries->dir, wanted);
+	int r = tt_linkset_enter(engine->links, &key, path, &task->group);
 
 	if (r < 0)
 		return false; /* no memory: a copy of its own */

@@ -49,6 +49,7 @@ struct tt_dir {
 	unsigned depth, index; /* position: index among its siblings in rsync's order */
 	struct tt_entry entry; /* the source directory (name and link unset) */
 	struct tt_entry existing;
+	unsigned mount;  /* at the destination: one number for all that can be links of one inode */
 	bool exists;     /* the destination has a directory of this name */
 	bool no_descent; /* only the directory itself (-x at a mount point; the destination itself)
 			  */
@@ -178,6 +179,7 @@ struct tt_engine {
 	_Atomic int deleting_error; /* of a walk that only deletes */
 	_Atomic bool list_failed;   /* a source directory could not be read: no deletions */
 	_Atomic uint64_t errors, vanished;
+	_Atomic unsigned mounts;               /* that were met at the destination */
 	_Atomic unsigned told_of_loss, untold; /* errors of file systems that are gone (reason.h) */
 	_Atomic uint64_t files_known, files_done, bytes_known, bytes_done;
 	_Atomic bool listing_complete;

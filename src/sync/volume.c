@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "sync/branch.h"
 #include "sync/lane.h"
 #include "sys/fd.h"
 #include "sys/granularity.h"
@@ -129,28 +130,32 @@ struct tt_plan_policy tt_volume_plan_policy(
 	return policy;
 }
 
-int tt_volume_prepare(struct tt_engine *engine, struct tt_volume *volume, int dir_fd)
+/* Tries what has to be tried, for which one may have to wait for the disk: other disks may be
+ * planned meanwhile. */
+static void volume_try(
+	struct tt_engine *engine, struct tt_volume *volume, bool is_paced, int dir_fd)
 {
-	struct tt_lane *lane;
+	volume->is_tried = true;
+	struct tt_branch *branch = tt_branch_pause(engine);
 
-	if (volume->is_destination)
-		return 0;
-	int r = tt_lane_get(engine, volume->device.disk, &lane);
-
-	if (r < 0)
-		return r;
-	pthread_mutex_lock(&engine->lock);
-	volume->lane = lane;
-	pthread_mutex_unlock(&engine->lock);
-	volume->is_destination = true;
-	const struct tt_mechanism *first =
-		tt_mechanism_choose(TT_MECHANISM_NEW, TT_MECHANISM_LARGE, volume->facts);
-
-	if (first->kind == TT_MECHANISM_ORDINARY) { /* nothing to write back, or not wanted */
+	if (is_paced)
+		tt_probe_run_quick(dir_fd, &volume->probe);
+	else
 		volume_try_granularity(volume, dir_fd);
-		return 0;
-	}
-	tt_probe_run_quick(dir_fd, &volume->probe);
+	tt_branch_resume(engine, branch);
+}
+
+/* Another branch may be about to try it: the same file system, mounted twice. */
+static void volume_await_tried(struct tt_engine *engine, const struct tt_volume *volume)
+{
+	pthread_mutex_lock(&engine->lock);
+	while (volume->is_tried)
+		tt_engine_wait_plan(engine, NULL);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+static int volume_begin_pacing(struct tt_engine *engine, struct tt_volume *volume)
+{
 	if (volume->probe.time_granularity_ns > 0)
 		volume->granularity_ns = volume->probe.time_granularity_ns;
 	volume->paced = true;
@@ -161,6 +166,37 @@ int tt_volume_prepare(struct tt_engine *engine, struct tt_volume *volume, int di
 								   : TT_PACER_SYNC_DATA;
 	volume->can_count = volume->neutral.method == TT_RESIDENCY_CACHESTAT;
 	return volume_start_pacer(engine, volume);
+}
+
+int tt_volume_prepare(struct tt_engine *engine, struct tt_volume *volume, int dir_fd)
+{
+	struct tt_lane *lane;
+
+	if (volume->is_destination) {
+		volume_await_tried(engine, volume);
+		return 0;
+	}
+	int r = tt_lane_get(engine, volume->device.disk, &lane);
+
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&engine->lock);
+	volume->lane = lane;
+	pthread_mutex_unlock(&engine->lock);
+	volume->is_destination = true;
+	const struct tt_mechanism *first =
+		tt_mechanism_choose(TT_MECHANISM_NEW, TT_MECHANISM_LARGE, volume->facts);
+	bool is_paced = first->kind != TT_MECHANISM_ORDINARY; /* else nothing is written back, or
+								 that is not wanted */
+
+	volume_try(engine, volume, is_paced, dir_fd);
+	if (is_paced)
+		r = volume_begin_pacing(engine, volume);
+	pthread_mutex_lock(&engine->lock);
+	volume->is_tried = false;
+	tt_engine_wake_plan(engine, NULL);
+	pthread_mutex_unlock(&engine->lock);
+	return r;
 }
 
 const struct tt_mechanism *tt_volume_choose(const struct tt_volume *volume,

@@ -21,6 +21,7 @@ struct tt_volume {
 	struct tt_neutral_fs neutral;
 	struct tt_neutral_turns turns;
 	bool is_destination; /* has been prepared for writing */
+	bool is_tried;       /* ... or is being prepared */
 	bool paced;          /* writes are charged and awaited */
 	unsigned facts;      /* TT_MECHANISM_*; those of the file are added for each */
 	enum tt_pacer_sync sync;
@@ -46,7 +47,7 @@ struct tt_volume *tt_volume_find(struct tt_engine *engine, uint32_t dev_major, u
 	int fd, struct tt_volume *near);
 
 /* Makes a volume ready to be written to: probes it by trying in `dir_fd`, starts its disk's pacer.
- * Never under -n. Engine thread. Returns 0 or a negative errno. */
+ * Never under -n. Whoever plans; others may plan meanwhile. Returns 0 or a negative errno. */
 int tt_volume_prepare(struct tt_engine *engine, struct tt_volume *volume, int dir_fd);
 
 /* The mechanism for writing a file of this size here. `has` and `lacks`: facts of the file, more

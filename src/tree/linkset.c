@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An open hash table of 32-bit group numbers over groups in blocks that never move, with their
- * paths in an arena: about 60 bytes and the path for an inode. Followers wait in a list per group,
+ * paths in an arena: about 64 bytes and the path for an inode. Followers wait in a list per group,
  * which exists only while the leader is on its way.
  *
  * A path is kept until the set is freed, because it is handed out and read without the lock, and is
@@ -28,8 +28,7 @@ struct linkset_followers {
 };
 
 struct tt_linkset_group {
-	uint64_t ino;
-	uint32_t dev_major, dev_minor;
+	struct tt_linkset_key key;
 	const char *leader;
 	struct linkset_followers *followers;
 	enum tt_linkset_state state;
@@ -123,30 +122,29 @@ static char *linkset_copy_path(struct tt_linkset *set, const char *path)
 	return copy;
 }
 
-static uint32_t linkset_start(
-	const struct tt_linkset *set, uint32_t major, uint32_t minor, uint64_t ino)
+static uint32_t linkset_start(const struct tt_linkset *set, const struct tt_linkset_key *key)
 {
-	const struct {
-		uint64_t ino;
-		uint32_t major, minor;
-	} key = {ino, major, minor};
+	/* Without padding. */
+	const uint32_t bits[] = {(uint32_t)key->ino, (uint32_t)(key->ino >> 32), key->dev_major,
+		key->dev_minor, key->place};
 
-	return (uint32_t)tt_hash_64(&key, sizeof(key)) & (set->slot_count - 1);
+	return (uint32_t)tt_hash_64(bits, sizeof(bits)) & (set->slot_count - 1);
 }
 
-/* The slot of the inode, or the empty one where it belongs. */
-static uint32_t *linkset_find(
-	const struct tt_linkset *set, uint32_t major, uint32_t minor, uint64_t ino)
+static bool linkset_is_key(const struct tt_linkset_key *a, const struct tt_linkset_key *b)
 {
-	uint32_t at = linkset_start(set, major, minor, ino);
+	return a->ino == b->ino && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor
+	       && a->place == b->place;
+}
+
+/* The slot of the key, or the empty one where it belongs. */
+static uint32_t *linkset_find(const struct tt_linkset *set, const struct tt_linkset_key *key)
+{
+	uint32_t at = linkset_start(set, key);
 
 	for (;; at = (at + 1) & (set->slot_count - 1)) {
-		const struct tt_linkset_group *group;
-
-		if (!set->slots[at])
-			return &set->slots[at];
-		group = linkset_group(set, set->slots[at] - 1);
-		if (group->ino == ino && group->dev_major == major && group->dev_minor == minor)
+		if (!set->slots[at]
+			|| linkset_is_key(&linkset_group(set, set->slots[at] - 1)->key, key))
 			return &set->slots[at];
 	}
 }
@@ -168,7 +166,7 @@ static int linkset_grow(struct tt_linkset *set)
 	for (uint32_t i = 0; i < set->group_count; i++) {
 		const struct tt_linkset_group *group = linkset_group(set, i);
 
-		*linkset_find(set, group->dev_major, group->dev_minor, group->ino) = i + 1;
+		*linkset_find(set, &group->key) = i + 1;
 	}
 	free(old);
 	return 0;
@@ -201,15 +199,15 @@ static void linkset_lead(struct tt_linkset_group *group, const char *copy)
 }
 
 /* With the lock held. */
-static int linkset_enter_locked(struct tt_linkset *set, uint32_t major, uint32_t minor,
-	uint64_t ino, const char *path, struct tt_linkset_group **ret_group)
+static int linkset_enter_locked(struct tt_linkset *set, const struct tt_linkset_key *key,
+	const char *path, struct tt_linkset_group **ret_group)
 {
 	struct tt_linkset_group *group;
 	const char *copy;
 	uint32_t *slot;
 	int r;
 
-	slot = linkset_find(set, major, minor, ino);
+	slot = linkset_find(set, key);
 	if (*slot && linkset_group(set, *slot - 1)->state != TT_LINKSET_FAILED) {
 		*ret_group = linkset_group(set, *slot - 1);
 		return 0;
@@ -230,21 +228,20 @@ static int linkset_enter_locked(struct tt_linkset *set, uint32_t major, uint32_t
 	r = linkset_reserve(set, &group);
 	if (r < 0)
 		return r;
-	*group = (struct tt_linkset_group){
-		.ino = ino, .dev_major = major, .dev_minor = minor, .entered = copy};
+	*group = (struct tt_linkset_group){.key = *key, .entered = copy};
 	linkset_lead(group, copy);
-	*linkset_find(set, major, minor, ino) = ++set->group_count;
+	*linkset_find(set, key) = ++set->group_count;
 	*ret_group = group;
 	return 1;
 }
 
-int tt_linkset_enter(struct tt_linkset *set, uint32_t dev_major, uint32_t dev_minor, uint64_t ino,
-	const char *path, struct tt_linkset_group **ret_group)
+int tt_linkset_enter(struct tt_linkset *set, const struct tt_linkset_key *key, const char *path,
+	struct tt_linkset_group **ret_group)
 {
 	int r;
 
 	(void)pthread_mutex_lock(&set->lock);
-	r = linkset_enter_locked(set, dev_major, dev_minor, ino, path, ret_group);
+	r = linkset_enter_locked(set, key, path, ret_group);
 	(void)pthread_mutex_unlock(&set->lock);
 	return r;
 }
@@ -259,10 +256,10 @@ bool tt_linkset_stands(const struct tt_linkset_group *group)
 	return group->stands;
 }
 
-bool tt_linkset_is_led(struct tt_linkset *set, uint32_t dev_major, uint32_t dev_minor, uint64_t ino)
+bool tt_linkset_is_led(struct tt_linkset *set, const struct tt_linkset_key *key)
 {
 	(void)pthread_mutex_lock(&set->lock);
-	uint32_t number = *linkset_find(set, dev_major, dev_minor, ino);
+	uint32_t number = *linkset_find(set, key);
 	bool led = number && linkset_group(set, number - 1)->state != TT_LINKSET_FAILED;
 
 	(void)pthread_mutex_unlock(&set->lock);

@@ -16,6 +16,14 @@
 struct tt_linkset;
 struct tt_linkset_group;
 
+/* What names must have in common to be one inode: that of the source, and a place at the
+ * destination where links are possible (another number for each mount). */
+struct tt_linkset_key {
+	uint64_t ino;
+	uint32_t dev_major, dev_minor;
+	uint32_t place;
+};
+
 enum tt_linkset_state {
 	TT_LINKSET_PENDING, /* the leader is being copied */
 	TT_LINKSET_ARRIVED, /* the leader's name holds the content */
@@ -26,20 +34,20 @@ enum tt_linkset_state {
 int tt_linkset_new(struct tt_linkset **ret_set);
 void tt_linkset_free(struct tt_linkset *set); /* accepts NULL; frees all groups */
 
-/* Looks up the group of an inode. A new group, or one in state FAILED, gets `path` (copied;
+/* Looks up the group of a key. A new group, or one in state FAILED, gets `path` (copied;
  * relative to the destination root) as its leader and becomes PENDING: returns 1, the caller leads.
- * Otherwise returns 0, the caller follows. Or -ENOMEM. Planner thread in deterministic order. */
-int tt_linkset_enter(struct tt_linkset *set, uint32_t dev_major, uint32_t dev_minor, uint64_t ino,
-	const char *path, struct tt_linkset_group **ret_group);
+ * Otherwise returns 0, the caller follows. Or -ENOMEM. Whoever plans, in an order that is the
+ * same each time for keys of one place. */
+int tt_linkset_enter(struct tt_linkset *set, const struct tt_linkset_key *key, const char *path,
+	struct tt_linkset_group **ret_group);
 
 /* For a leader whose name will not become another inode: its content is right already, or is
  * written in place. Planner thread only. */
 void tt_linkset_set_stands(struct tt_linkset_group *group);
 bool tt_linkset_stands(const struct tt_linkset_group *group);
 
-/* Whether tt_linkset_enter() would find a leader for the inode. Any thread. */
-bool tt_linkset_is_led(
-	struct tt_linkset *set, uint32_t dev_major, uint32_t dev_minor, uint64_t ino);
+/* Whether tt_linkset_enter() would find a leader. Any thread. */
+bool tt_linkset_is_led(struct tt_linkset *set, const struct tt_linkset_key *key);
 
 /* The path that tt_linkset_enter() has let lead, whoever leads by now: what is told does not depend
  * on who was faster. Valid until the set is freed. Planner thread only. */

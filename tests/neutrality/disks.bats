@@ -191,6 +191,67 @@ frozen_one_holds_up_nobody() { # SLOW FAST ARGUMENT...
 	frozen_one_holds_up_nobody A B --workers=1
 }
 
+@test "a disk that stands still before anything was tried on it does not hold up another" {
+	make_two 100M
+	mkdir src/A src/B
+	make_small_files src/A 500
+	make_small_files src/B 500
+	# Whichever is planned first.
+	for slow in A B; do
+		fast=$([[ $slow == A ]] && echo B || echo A)
+		fsfreeze -f "dst/$slow"
+		begin_copy -a src/A src/B dst
+		await "$fast is complete" is_complete "$fast"
+		[[ -d /proc/$HELPER ]]
+		fsfreeze -u "dst/$slow"
+		ends_well
+		rm -rf dst/A/* dst/B/*
+	done
+}
+
+@test "with -H: a disk that stands still does not hold up another, and names of one file stay so" {
+	make_two 200M
+	mkdir src/A src/B
+	make_small_files src/A 9500 100
+	make_small_files src/B 1500 100
+	for disk in A B; do
+		for number in {0..400}; do
+			ln "src/$disk/d0/f0$(printf %03d "$number")" "src/$disk/d2/linked$number"
+		done
+	done
+	frozen_one_holds_up_nobody A B -H
+	for disk in A B; do
+		expect "names of one file" "$(find dst/$disk -type f -links 2 | wc -l)" == 802
+		[ dst/$disk/d0/f0007 -ef dst/$disk/d2/linked7 ]
+	done
+}
+
+@test "with -H: names of one file on several disks are linked on each" {
+	make_two 64M
+	mkdir src/A src/B src/C
+	for number in {0..20}; do
+		echo "$number" >"src/A/a$number"
+		for name in A/z B/b B/c C/d ""; do
+			ln "src/A/a$number" "src/$name$number"
+		done
+	done
+	sed 's/^[^ ]* //' <("$TIPTOE" -aiHn src/ dst) >planned
+	for workers in 1 16; do
+		rm -rf dst/[0-9]* dst/A/* dst/B/* dst/C
+		"$TIPTOE" -aiH --workers=$workers src/ dst >told.$workers
+		diff planned <(sed 's/^[^ ]* //' told.$workers)
+		for number in 0 10 20; do
+			[ dst/A/a$number -ef dst/A/z$number ]
+			[ dst/B/b$number -ef dst/B/c$number ]
+			[ dst/C/d$number -ef dst/$number ]
+		done
+		diff -r --exclude='*.img' src dst
+		expect "files" "$(find dst -type f ! -name '*.img' -printf '%D %i\n' | sort -u | wc -l)" == 63
+		[ -z "$("$TIPTOE" -aiH src/ dst)" ]
+	done
+	diff <(grep -v '/$' told.1) <(grep -v '/$' told.16)
+}
+
 @test "with names told: the order is that of one disk, whichever was faster" {
 	make_two 200M
 	mkdir -p src/A src/B plain

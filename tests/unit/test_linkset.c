@@ -7,6 +7,15 @@
 #include "check.h"
 #include "tree/linkset.h"
 
+static int enter(struct tt_linkset *set, uint32_t dev_major, uint32_t dev_minor, uint64_t ino,
+	uint32_t place, const char *path, struct tt_linkset_group **ret_group)
+{
+	const struct tt_linkset_key key = {
+		.ino = ino, .dev_major = dev_major, .dev_minor = dev_minor, .place = place};
+
+	return tt_linkset_enter(set, &key, path, ret_group);
+}
+
 static void test_the_first_name_leads_and_the_others_follow(void **state)
 {
 	struct tt_linkset_group *a = NULL, *b = NULL, *c = NULL;
@@ -15,15 +24,18 @@ static void test_the_first_name_leads_and_the_others_follow(void **state)
 
 	(void)state;
 	assert_int_equal(tt_linkset_new(&set), 0);
-	assert_int_equal(tt_linkset_enter(set, 8, 1, 42, path, &a), 1);
+	assert_int_equal(enter(set, 8, 1, 42, 0, path, &a), 1);
 	path[0] = 'X'; /* it was copied */
-	assert_int_equal(tt_linkset_enter(set, 8, 1, 42, "d/second", &b), 0);
+	assert_int_equal(enter(set, 8, 1, 42, 0, "d/second", &b), 0);
 	assert_ptr_equal(a, b);
 	assert_string_equal(tt_linkset_leader(b), "d/first");
-	assert_int_equal(tt_linkset_enter(set, 8, 2, 42, "other device", &c), 1);
+	assert_int_equal(enter(set, 8, 2, 42, 0, "other device", &c), 1);
 	assert_ptr_not_equal(a, c);
-	assert_int_equal(tt_linkset_enter(set, 9, 1, 42, "other major", &c), 1);
-	assert_int_equal(tt_linkset_enter(set, 8, 1, 43, "other inode", &c), 1);
+	assert_int_equal(enter(set, 9, 1, 42, 0, "other major", &c), 1);
+	assert_int_equal(enter(set, 8, 1, 43, 0, "other inode", &c), 1);
+	assert_int_equal(enter(set, 8, 1, 42, 1, "other place", &c), 1);
+	assert_int_equal(enter(set, 8, 1, 42, 1, "again", &b), 0);
+	assert_ptr_equal(b, c);
 	tt_linkset_free(set);
 	tt_linkset_free(NULL);
 }
@@ -39,7 +51,7 @@ static void test_followers_come_back_in_order(void **state)
 
 	(void)state;
 	assert_int_equal(tt_linkset_new(&set), 0);
-	assert_int_equal(tt_linkset_enter(set, 8, 1, 42, "a", &group), 1);
+	assert_int_equal(enter(set, 8, 1, 42, 0, "a", &group), 1);
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(tt_linkset_follow(set, group, &names[i], &leader), 0);
 	tt_linkset_settle(set, group, TT_LINKSET_ARRIVED, &followers, &count);
@@ -50,7 +62,7 @@ static void test_followers_come_back_in_order(void **state)
 	assert_null(leader);
 	assert_int_equal(tt_linkset_follow(set, group, &names[0], &leader), 1 + TT_LINKSET_ARRIVED);
 	assert_string_equal(leader, "a");
-	assert_int_equal(tt_linkset_enter(set, 8, 1, 42, "b", &group), 0);
+	assert_int_equal(enter(set, 8, 1, 42, 0, "b", &group), 0);
 	tt_linkset_settle(set, group, TT_LINKSET_ARRIVED, &followers, &count);
 	assert_null(followers);
 	assert_int_equal(count, 0);
@@ -68,11 +80,11 @@ static void test_the_next_name_leads_after_a_failure(void **state)
 
 	(void)state;
 	assert_int_equal(tt_linkset_new(&set), 0);
-	assert_int_equal(tt_linkset_enter(set, 8, 1, 42, "a", &group), 1);
+	assert_int_equal(enter(set, 8, 1, 42, 0, "a", &group), 1);
 	tt_linkset_settle(set, group, TT_LINKSET_FAILED, &followers, &count);
 	assert_int_equal(tt_linkset_follow(set, group, &x, &leader), 1 + TT_LINKSET_FAILED);
 	assert_string_equal(leader, "a");
-	assert_int_equal(tt_linkset_enter(set, 8, 1, 42, "b", &group), 1);
+	assert_int_equal(enter(set, 8, 1, 42, 0, "b", &group), 1);
 	assert_string_equal(tt_linkset_leader(group), "b");
 	/* Whoever has met the failure of "a" comes too late to lead. */
 	assert_int_equal(tt_linkset_promote(set, group, leader, "x"), 1);
@@ -83,7 +95,7 @@ static void test_the_next_name_leads_after_a_failure(void **state)
 	free(followers);
 	assert_int_equal(tt_linkset_follow(set, group, &x, &leader), 1 + TT_LINKSET_FAILED);
 	assert_int_equal(tt_linkset_promote(set, group, leader, "c"), 0);
-	assert_int_equal(tt_linkset_enter(set, 8, 1, 42, "d", &group), 0);
+	assert_int_equal(enter(set, 8, 1, 42, 0, "d", &group), 0);
 	/* Freed with a follower waiting: nothing leaks. */
 	assert_int_equal(tt_linkset_follow(set, group, &x, &leader), 0);
 	tt_linkset_free(set);
@@ -100,7 +112,7 @@ static void test_of_all_that_find_an_inode_full_one_leads(void **state)
 
 	(void)state;
 	assert_int_equal(tt_linkset_new(&set), 0);
-	assert_int_equal(tt_linkset_enter(set, 8, 1, 42, "a", &group), 1);
+	assert_int_equal(enter(set, 8, 1, 42, 0, "a", &group), 1);
 	tt_linkset_settle(set, group, TT_LINKSET_ARRIVED, &followers, &count);
 	assert_int_equal(tt_linkset_follow(set, group, &x, &one), 1 + TT_LINKSET_ARRIVED);
 	assert_int_equal(tt_linkset_follow(set, group, &x, &other), 1 + TT_LINKSET_ARRIVED);
@@ -132,16 +144,15 @@ static void test_many_inodes_are_told_apart(void **state)
 	assert_int_equal(tt_linkset_new(&set), 0);
 	for (int i = 0; i < MANY; i++) {
 		(void)snprintf(path, sizeof(path), "%*d", i % 1000 ? 8 : 4999, i);
-		assert_int_equal(tt_linkset_enter(set, 8, (uint32_t)i % 1000, (uint64_t)i / 1000,
-					 path, &groups[i]),
+		assert_int_equal(
+			enter(set, 8, (uint32_t)i % 1000, (uint64_t)i / 1000, 0, path, &groups[i]),
 			1);
 	}
 	for (int i = 0; i < MANY; i++) {
 		struct tt_linkset_group *again = NULL;
 
-		assert_int_equal(tt_linkset_enter(set, 8, (uint32_t)i % 1000, (uint64_t)i / 1000,
-					 "x", &again),
-			0);
+		assert_int_equal(
+			enter(set, 8, (uint32_t)i % 1000, (uint64_t)i / 1000, 0, "x", &again), 0);
 		assert_ptr_equal(again, groups[i]);
 		assert_int_equal(atoi(tt_linkset_leader(again)), i);
 	}
@@ -165,7 +176,7 @@ static void *follow_many(void *argument)
 			__atomic_add_fetch(&shared->kept, 1, __ATOMIC_RELAXED);
 		else
 			__atomic_add_fetch(&shared->refused, 1, __ATOMIC_RELAXED);
-		if (tt_linkset_enter(shared->set, 1, 1, i, "p", &own) >= 0)
+		if (enter(shared->set, 1, 1, i, 0, "p", &own) >= 0)
 			(void)tt_linkset_leader(own);
 	}
 	return NULL;
@@ -181,7 +192,7 @@ static void test_no_follower_is_lost_between_threads(void **state)
 
 	(void)state;
 	assert_int_equal(tt_linkset_new(&shared.set), 0);
-	assert_int_equal(tt_linkset_enter(shared.set, 8, 1, 42, "a", &shared.group), 1);
+	assert_int_equal(enter(shared.set, 8, 1, 42, 0, "a", &shared.group), 1);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, follow_many, &shared), 0);
 	while (__atomic_load_n(&shared.kept, __ATOMIC_RELAXED) < 100)
