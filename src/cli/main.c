@@ -41,6 +41,7 @@
  *	copy/copy.c		chooses how to copy one
  *	copy/clone.c		shares blocks where that works
  *	copy/offload.c		copies inside a file server
+ *	copy/preallocate.c	space before there is content
  *	copy/unwritten.c	the same preallocated space
  *	copy/extents.c		where the data between holes is
  *	copy/pool.c		the one pool of buffers

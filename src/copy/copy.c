@@ -13,6 +13,7 @@
 
 #include "copy/extents.h"
 #include "copy/offload.h"
+#include "copy/preallocate.h"
 #include "copy/stream.h"
 #include "copy/unwritten.h"
 #include "sys/fd.h"
@@ -255,19 +256,28 @@ static int copy_data(struct tt_copy_worker *worker, const struct tt_copy_request
 	return r;
 }
 
-/* Before the first write. What the writes do not extend, xfs allocates no more for than is written
- * (its guess of what will follow would fill holes, fs/xfs/xfs_iomap.c). */
+/* Before the first write. Where writes do not make the file longer, xfs allocates no more than is
+ * written: its guess of what will follow would fill holes (fs/xfs/xfs_iomap.c), and stay for good
+ * in a file that has been given space by fallocate(2). */
 static int copy_prepare(const struct tt_copy_request *request, struct tt_copy_result *result)
 {
-	int fd = request->writer->fd;
+	bool length_first =
+		request->holes || request->sparse || request->preallocate
+		|| request->writer->is_direct
+		|| (request->before
+			&& tt_unwritten_is_behind_end(request->from_fd, request->before));
 
 	result->failed = TT_COPY_WRITING;
-	if (request->preallocate && request->size_bytes > request->start_bytes)
-		result->preallocate_error =
-			tt_fd_allocate(fd, FALLOC_FL_KEEP_SIZE, 0, request->size_bytes);
-	if ((request->holes || request->sparse || request->writer->is_direct) && !request->in_place
-		&& ftruncate(fd, (off_t)request->size_bytes) < 0)
+	if (request->size_bytes == 0)
+		return 0;
+	if (length_first && !request->in_place
+		&& ftruncate(request->writer->fd, (off_t)request->size_bytes) < 0)
 		return -errno;
+	/* Of an old file, what is behind its end: its holes are the caller's. */
+	if (request->preallocate)
+		result->preallocate_error = tt_preallocate_ahead(request->writer->fd,
+			request->in_place ? request->writer->clear_bytes : 0, request->size_bytes,
+			request->holes || request->sparse, request->preallocate_lock);
 	return 0;
 }
 
@@ -289,12 +299,10 @@ static int copy_finish(const struct tt_copy_request *request, struct tt_copy_res
 	int fd = request->writer->fd, r = 0;
 
 	result->failed = TT_COPY_WRITING;
-	if (request->preallocate && result->size_bytes < request->size_bytes)
-		r = ftruncate(fd, (off_t)result->size_bytes) < 0 ? -errno : 0;
-	else if (request->holes || request->sparse || request->in_place
-		 || request->writer->was_direct)
+	if (request->holes || request->sparse || request->in_place || request->writer->was_direct
+		|| result->size_bytes != request->size_bytes)
 		r = copy_set_length(fd, result->size_bytes);
-	/* In place there may still be old content where holes will be. */
+	/* In place there may still be old content where holes will be, and behind the end. */
 	if (r < 0 || !request->before || request->sparse || request->in_place)
 		return r;
 	return tt_unwritten_copy(request->from_fd, fd, request->before, request->holes);

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,7 +48,9 @@ struct tt_copy_request {
 	bool in_order;        /* what is written is a beginning of the file at any moment */
 	bool holes;           /* the source has holes or unwritten extents: look for them */
 	bool sparse;          /* -S: blocks of zeros become holes */
-	bool preallocate;     /* allocate the whole length first */
+	bool preallocate;     /* allocate the whole length first; in place, what is behind the old
+				 end */
+	pthread_mutex_t *preallocate_lock; /* see preallocate.h */
 	bool in_place; /* the destination is an old file: its length is cut at the end, and what
 			  holes and -S leave out must not be there (the caller's) */
 	enum tt_clone_mode reflink;

@@ -18,14 +18,16 @@ static bool unwritten_cannot(int error)
 	       || error == -EPERM;
 }
 
-/* More blocks than the length needs: some lie behind the end, or hold the map of a fragmented file.
- */
-static bool unwritten_is_behind_end(const struct stat *before)
+bool tt_unwritten_has_surplus(const struct stat *st)
 {
-	uint64_t block = before->st_blksize > 512 ? (uint64_t)before->st_blksize : 512;
+	uint64_t block = st->st_blksize > 512 ? (uint64_t)st->st_blksize : 512;
 
-	return (uint64_t)before->st_blocks * 512
-	       > ((uint64_t)before->st_size + block - 1) / block * block;
+	return (uint64_t)st->st_blocks * 512 > ((uint64_t)st->st_size + block - 1) / block * block;
+}
+
+bool tt_unwritten_is_behind_end(int fd, const struct stat *st)
+{
+	return tt_unwritten_has_surplus(st) && tt_fiemap_is_asked_for(fd);
 }
 
 int tt_unwritten_copy(int from_fd, int to_fd, const struct stat *before, bool holes)
@@ -35,7 +37,7 @@ int tt_unwritten_copy(int from_fd, int to_fd, const struct stat *before, bool ho
 	uint64_t offset, bytes;
 	int r;
 
-	if (!holes && !unwritten_is_behind_end(before))
+	if (!holes && !tt_unwritten_has_surplus(before))
 		return 0;
 	tt_fiemap_init(&map, from_fd);
 	while ((r = tt_fiemap_next_unwritten(&map, &offset, &bytes)) > 0) {

@@ -56,7 +56,9 @@ struct file_copy {
 	uint64_t old_bytes;        /* in place: length before the first try */
 	unsigned tries;
 	bool last_try;
-	int full_error; /* -ENOSPC or -EDQUOT, with FILE_FULL */
+	int full_error;            /* -ENOSPC or -EDQUOT, with FILE_FULL */
+	int preallocate_error;     /* of the present try */
+	enum tt_inplace_rest rest; /* in place: what a failure leaves */
 };
 
 static bool file_is_gone(int error)
@@ -330,19 +332,21 @@ static void file_set_holes(
 	request->holes = tt_extents_has_holes(copy->from_fd, &copy->before, trust);
 	request->sparse = policy->sparse || trust == TT_EXTENTS_ZEROS;
 	request->preallocate = policy->preallocate;
+	request->preallocate_lock = &copy->dir->to->lane->preallocate_lock;
 }
 
-/* rsync warns, and copies without. */
-static void file_warn_preallocate(const struct file_copy *copy, int error)
+/* rsync warns, and copies without. Once, of the try that counts: the disk may have been full of our
+ * own temporaries before. */
+static void file_warn_preallocate(const struct file_copy *copy)
 {
 	char path[PATH_MAX], shown[PATH_MAX];
 
-	if (error >= 0)
+	if (copy->preallocate_error >= 0)
 		return;
 	tt_log_escape(tt_engine_path(copy->dir, copy->task->wanted->name, path, sizeof path), shown,
 		sizeof shown);
 	tt_log_line(copy->worker->engine->log, TT_LOG_WARNING, "preallocating %s: %s", shown,
-		tt_error_text(error));
+		tt_error_text(copy->preallocate_error));
 }
 
 /* Copies the content of a new file. */
@@ -401,7 +405,14 @@ static enum file_outcome file_transfer(struct file_copy *copy, struct tt_arrival
 	arrival->size_bytes = result.size_bytes;
 	arrival->literal_bytes = result.literal_bytes;
 	arrival->cloned_bytes = result.cloned_bytes;
-	file_warn_preallocate(copy, result.preallocate_error);
+	copy->preallocate_error = result.preallocate_error;
+	if (copy->in_place) {
+		enum tt_inplace_rest rest =
+			tt_inplace_rest(engine, arrival->inplace, copy->old_bytes);
+
+		copy->rest = rest > copy->rest ? rest : copy->rest;
+		arrival->inplace->rest = copy->rest;
+	}
 	if (r < 0)
 		return file_failed(copy, &result, r);
 	enum file_outcome outcome = file_judge_change(copy, &result);
@@ -535,9 +546,11 @@ static enum file_outcome file_do(struct file_copy *copy)
 	}
 	if (outcome == FILE_FULL)
 		outcome = file_try_alone(copy);
+	file_warn_preallocate(copy);
 	if (outcome != FILE_GOOD && copy->is_touched
 		&& !atomic_load(&copy->worker->engine->asked_to_stop))
-		tt_inplace_tell(copy->worker->engine, copy->dir, copy->task->wanted->name);
+		tt_inplace_tell(
+			copy->worker->engine, copy->dir, copy->task->wanted->name, copy->rest);
 	return outcome;
 }
 

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "copy/preallocate.h"
 #include "copy/unwritten.h"
 #include "sync/apply_file.h"
 #include "sync/arrive.h"
@@ -29,6 +30,7 @@
 #include "sync/turn.h"
 #include "sync/volume.h"
 #include "sys/fd.h"
+#include "sys/fiemap.h"
 #include "tree/alias.h"
 
 bool tt_inplace_is_asked(const struct tt_engine *engine, const struct tt_task *task)
@@ -261,6 +263,7 @@ static int inplace_begin(struct tt_worker *worker, struct tt_arrival *arrival,
 		}
 	}
 	inplace->start_bytes = start;
+	inplace->is_anew = r >= 0 && start == 0 && inplace->old_bytes > 0;
 	return r < 0 ? r : 0;
 }
 
@@ -294,11 +297,61 @@ static void inplace_make_unlike(
 		(void)!ftruncate(fd, (off_t)size + 1);
 }
 
+/* What the old file has behind its end goes first: after a clone its last block would be written
+ * for that, and not be shared any more. */
+static void inplace_cut_old(const struct tt_inplace *inplace, int fd)
+{
+	struct stat st;
+
+	if (!inplace->is_source && fstat(fd, &st) == 0 && tt_unwritten_is_behind_end(fd, &st))
+		(void)!ftruncate(fd, st.st_size);
+}
+
+/* Whether xfs has allocated ahead of what was written, and will not take it back from a file that
+ * has been given space by fallocate(2), or is about to be. With holes the number of blocks tells
+ * nothing. */
+static bool inplace_is_ahead(int fd, const struct tt_copy_request *request, const struct stat *st)
+{
+	if (!request->holes && !tt_unwritten_has_surplus(st))
+		return false;
+	return tt_fiemap_is_asked_for(fd)
+	       || ((request->holes || tt_unwritten_has_surplus(request->before))
+		       && tt_fiemap_is_asked_for(request->from_fd));
+}
+
+/* The length, and nothing behind it. */
+static int inplace_cut(
+	int fd, const struct tt_copy_request *request, const struct tt_copy_result *result)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	/* A file that has come anew has the time of its coming without -t, empty ones too. */
+	bool is_right =
+		(uint64_t)st.st_size == result->size_bytes
+		&& (result->cloned_bytes > 0
+			|| (result->literal_bytes > 0 && !inplace_is_ahead(fd, request, &st)));
+
+	return !is_right && ftruncate(fd, (off_t)result->size_bytes) < 0 ? -errno : 0;
+}
+
+/* Space without content: the source's, and with --preallocate all that is a hole by now. */
+static int inplace_allocate(
+	int fd, const struct tt_copy_request *request, struct tt_copy_result *result)
+{
+	if (request->sparse)
+		return 0;
+	if (request->preallocate && result->preallocate_error == 0)
+		result->preallocate_error = tt_preallocate_holes(request->from_fd, fd,
+			request->start_bytes, result->size_bytes, request->preallocate_lock);
+	return tt_unwritten_copy(request->from_fd, fd, request->before, request->holes);
+}
+
 /* What is missing, and then what the new content does not cover goes. */
 static int inplace_write(struct tt_worker *worker, struct tt_inplace *inplace,
 	const struct tt_copy_request *request, struct tt_copy_result *result)
 {
-	struct stat st;
 	int fd = request->writer->fd;
 	int r = 0;
 
@@ -310,19 +363,9 @@ static int inplace_write(struct tt_worker *worker, struct tt_inplace *inplace,
 		return r;
 	result->failed = TT_COPY_WRITING;
 	r = tt_writer_clear_rest(request->writer, result->size_bytes);
-	if (r < 0)
-		return r;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	/* A file that has come anew has the time of its coming without -t, empty ones too. */
-	bool is_right = (uint64_t)st.st_size == result->size_bytes
-			&& result->literal_bytes + result->cloned_bytes > 0;
-
-	if (!is_right && ftruncate(fd, (off_t)result->size_bytes) < 0)
-		return -errno;
-	return request->sparse
-		       ? 0
-		       : tt_unwritten_copy(request->from_fd, fd, request->before, request->holes);
+	if (r == 0)
+		r = inplace_cut(fd, request, result);
+	return r < 0 ? r : inplace_allocate(fd, request, result);
 }
 
 int tt_inplace_copy(struct tt_worker *worker, struct tt_arrival *arrival, struct tt_volume *from,
@@ -355,6 +398,7 @@ int tt_inplace_copy(struct tt_worker *worker, struct tt_arrival *arrival, struct
 			&arrival->paced, &worker->hooks,
 			arrival->paced.started ? TT_FD_DONTCACHE : 0);
 		tt_writer_in_place(&writer, start, inplace->old_bytes);
+		inplace_cut_old(inplace, fd);
 		/* --append takes what is there for content, after a kill, too. */
 		if (worker->engine->policy.inplace == TT_INPLACE_WHOLE)
 			inplace_make_unlike(inplace, request, fd);
@@ -419,14 +463,28 @@ static void inplace_disown(const struct tt_arrival *arrival)
 	(void)futimens(arrival->paced.fd, times);
 }
 
+/* What has been appended and is perhaps not on the disk must not be taken for content by the next
+ * --append, which looks at the length only. */
+static void inplace_take_back(const struct tt_engine *engine, const struct tt_arrival *arrival)
+{
+	const struct tt_inplace *inplace = arrival->inplace;
+
+	if (engine->policy.inplace == TT_INPLACE_WHOLE || inplace->is_anew || inplace->is_source
+		|| (arrival->discard && arrival->paced.error == 0))
+		return;
+	(void)!ftruncate(arrival->paced.fd, (off_t)inplace->start_bytes);
+}
+
 void tt_inplace_leave(struct tt_worker *worker, const struct tt_arrival *arrival,
 	const struct tt_volume *volume, bool good)
 {
 	const struct tt_inplace *inplace = arrival->inplace;
 	struct stat st;
 
-	if (!good)
+	if (!good) {
+		inplace_take_back(worker->engine, arrival);
 		inplace_disown(arrival);
+	}
 	if (worker->engine->policy.cache.mode == TT_CACHE_KEEP || !volume->paced)
 		return;
 	if (arrival->paced.is_empty && arrival->old.resident_pages == 0)
@@ -437,14 +495,32 @@ void tt_inplace_leave(struct tt_worker *worker, const struct tt_arrival *arrival
 			&arrival->old, &volume->neutral, &worker->cache_stats);
 }
 
-void tt_inplace_tell(struct tt_engine *engine, const struct tt_dir *dir, const char *name)
+enum tt_inplace_rest tt_inplace_rest(
+	const struct tt_engine *engine, const struct tt_inplace *inplace, uint64_t old_bytes)
 {
+	if (old_bytes == 0)
+		return TT_INPLACE_REST_PART;
+	return engine->policy.inplace == TT_INPLACE_WHOLE || inplace->is_anew
+		       ? TT_INPLACE_REST_MIXTURE
+		       : TT_INPLACE_REST_LONGER;
+}
+
+void tt_inplace_tell(struct tt_engine *engine, const struct tt_dir *dir, const char *name,
+	enum tt_inplace_rest rest)
+{
+	static const char *const words[] = {
+		[TT_INPLACE_REST_MIXTURE] =
+			"was being written in place: it may be part old and part new",
+		[TT_INPLACE_REST_LONGER] = "was being appended to: it has what it had, and may "
+					   "have a part of the rest",
+		[TT_INPLACE_REST_PART] =
+			"was being written in place: it may have only a part of its content",
+	};
 	char path[PATH_MAX], shown[PATH_MAX];
 
-	tt_log_line(engine->log, TT_LOG_WARNING,
-		"%s was being written in place: it may be part old and part new until a run "
-		"completes it",
-		tt_log_escape(tt_engine_path(dir, name, path, sizeof path), shown, sizeof shown));
+	tt_log_line(engine->log, TT_LOG_WARNING, "%s %s until a run completes it",
+		tt_log_escape(tt_engine_path(dir, name, path, sizeof path), shown, sizeof shown),
+		words[rest]);
 }
 
 void tt_inplace_deinit(struct tt_engine *engine, struct tt_arrival *arrival)

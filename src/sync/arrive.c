@@ -45,7 +45,8 @@ static bool arrive_rename(struct tt_worker *worker, struct tt_arrival *arrival)
 	if (r < 0) {
 		tt_engine_fail(engine, "writing", arrival->dir, arrive_name(arrival), r);
 		if (arrival->inplace)
-			tt_inplace_tell(engine, arrival->dir, arrive_name(arrival));
+			tt_inplace_tell(
+				engine, arrival->dir, arrive_name(arrival), arrival->inplace->rest);
 		if (r == -ENOSPC || r == -EDQUOT)
 			tt_engine_full(engine);
 		return false;

@@ -37,6 +37,7 @@ int tt_lane_get(struct tt_engine *engine, uint64_t disk, struct tt_lane **ret_la
 		.last = &lane->arrived.first};
 	tt_pool_init(&lane->pool);
 	pthread_mutex_init(&lane->space_lock, NULL);
+	pthread_mutex_init(&lane->preallocate_lock, NULL);
 	pthread_mutex_lock(&engine->lock);
 	lane->next = engine->lanes;
 	engine->lanes = lane;
@@ -156,6 +157,7 @@ void tt_lane_free_all(struct tt_engine *engine)
 		engine->lanes = lane->next;
 		tt_pool_deinit(&lane->pool);
 		pthread_mutex_destroy(&lane->space_lock);
+		pthread_mutex_destroy(&lane->preallocate_lock);
 		free(lane);
 	}
 	engine->lane_count = 0;

@@ -18,6 +18,7 @@ struct tt_lane {
 	struct tt_pool pool;
 	/* Taken by a worker that tries a file alone on the full disk; before `lock`. */
 	pthread_mutex_t space_lock;
+	pthread_mutex_t preallocate_lock; /* a leaf: copy/preallocate.h */
 	/* guarded by the run's lock */
 	struct tt_job *jobs, **jobs_last;
 	unsigned jobs_queued;

@@ -183,6 +183,48 @@ kill_writing() { # ARGUMENT...
 	treecmp --no-dir-times src dst
 }
 
+# It is too short, and the beginning of its source.
+make_beginning() { # SIZE SIZE-OF-THE-SOURCE
+	make_versions "$2" 1M
+	head -c "$1" src/big >dst/big
+	touch -d 2001-01-01 dst/big
+	cp -p dst/big before
+	cachemap evict src dst
+}
+
+@test "an error of writeback while it is appended to: it is told to be, and is, what it was; the next run goes on" {
+	make_beginning 5M 20M
+	for mode in --append --append-verify; do
+		TIPTOE_RING=off run traced -e trace=sync_file_range -e inject=sync_file_range:error=EIO:when=3 "$TIPTOE" -a $mode src/ dst
+		check_run 23
+		[[ $output == *"writing big: Input/output error"* ]]
+		[[ $output == *"big was being appended to: it has what it had, and may have a part of the rest until a run completes it"* ]]
+		cmp before dst/big
+	done
+	tiptoe 0 -a --append src/ dst
+	cmp src/big dst/big
+}
+
+@test "no room for all that is to be appended, or for a new file in place: what there is is told" {
+	need_root
+	make_disk "$PWD/disk" 64M
+	make_beginning 5M 80M
+	cp -p before disk/big
+	tiptoe 11 -a --append src/ disk
+	[[ $output == *"writing big: No space left on device"* ]]
+	[[ $output == *"big was being appended to: it has what it had, and may have a part of the rest"* ]]
+	expect "bytes" "$(stat -c %s disk/big)" '>=' $((5 << 20))
+	cmp -n "$(stat -c %s disk/big)" src/big disk/big
+	rm disk/big
+	tiptoe 11 -a --inplace src/ disk
+	[[ $output == *"big was being written in place: it may have only a part of its content until"* ]]
+	# The beginning is another one: that is no appending.
+	make_file disk/big 5M old
+	touch -d 2001-01-01 disk/big
+	tiptoe 11 -a --append-verify src/ disk
+	[[ $output == *"big was being written in place: it may be part old and part new until"* ]]
+}
+
 @test "a source that cannot be read to its end: exit 23, the file is taken again" {
 	make_versions 20M
 	run traced -P "$PWD/src/big" -e trace=pread64,preadv2 -e inject=pread64,preadv2:error=EIO:when=2 "$TIPTOE" -a --inplace -S src/ dst

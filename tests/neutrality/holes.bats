@@ -41,7 +41,7 @@ on_all() { # FUNCTION [ARGUMENT...]
 
 # Text at an offset of a file that may exist.
 put() { # FILE OFFSET SIZE
-	yes "$2 of ${1##*/}" | head -c "$3" | dd of="$1" oflag=seek_bytes seek="$2" conv=notrunc status=none
+	yes "$2 of ${1##*/}" | head -c "$3" | dd of="$1" bs=64K iflag=fullblock oflag=seek_bytes seek="$2" conv=notrunc status=none
 }
 
 # Files of all kinds, few extents each: where a map of extents takes a block of its own, that is counted as well. Lengths come first: what xfs
@@ -49,6 +49,8 @@ put() { # FILE OFFSET SIZE
 make_holes() { # DIRECTORY
 	mkdir -p "$1"
 	put "$1/plain" 0 300000
+	truncate -s 6000000 "$1/plain-and-longer"
+	put "$1/plain-and-longer" 0 6000000
 	put "$1/hole-at-start" 1048576 65536
 	truncate -s 3000001 "$1/hole-at-end"
 	put "$1/hole-at-end" 0 65536
@@ -74,6 +76,9 @@ make_holes() { # DIRECTORY
 	put "$1/everything" 2097152 70000
 	fallocate -n -o 4M -l 2M "$1/everything"
 	# Large enough for the stream, which lets xfs guess what comes.
+	truncate -s 20000000 "$1/large-and-behind-end"
+	put "$1/large-and-behind-end" 0 20000000
+	fallocate -n -o 20000001 -l 64K "$1/large-and-behind-end"
 	truncate -s 60M "$1/large"
 	put "$1/large" 0 10000000
 	put "$1/large" 30000000 10000000
@@ -121,22 +126,64 @@ every_kind() {
 	on_all every_kind
 }
 
+# The old ones have space behind their ends, too.
+make_old() { # DIRECTORY [SIZE]
+	local file
+	mkdir "$1"
+	for file in src/*; do
+		put "$1/${file##*/}" 0 "${2:-5000000}"
+		fallocate -n -o 8M -l 1M "$1/${file##*/}"
+	done
+	sync -f "$1"
+}
+
+# In place ext4 keeps the block of a map that was larger; with O_DIRECT the extents of xfs may be too many for the inode.
+same_but_for_maps() { # A B
+	sync -f "$2"
+	diff <(unwritten "$1") <(unwritten "$2")
+	diff -r "$1" "$2"
+	while read -r name _ count; do
+		expect "blocks of $name" "$(stat -c %b "$2/$name")" '>=' "$count"
+		expect "blocks of $name" "$(stat -c %b "$2/$name")" '<=' "$((count + 8))"
+	done < <(blocks "$1")
+}
+
 in_place() {
 	make_holes src
 	sync -f src
-	mkdir dst
-	for file in src/*; do
-		put "dst/${file##*/}" 0 5000000
-	done
-	sync -f dst
+	make_old dst
 	tiptoe 0 -a --inplace "$1" src/ dst
-	same_blocks src dst
+	same_but_for_maps src dst
 	rm -r src dst
 }
 
 @test "the same in place of old content" {
 	on_all in_place --reflink=never
 	on_all in_place --reflink=auto
+}
+
+# xfs gives a file that grows more than is written, and leaves it to one that has been given space.
+appended() { # --append|--append-verify
+	local name
+	mkdir src dst
+	for name in plain behind-end; do
+		truncate -s 20000000 src/$name
+		put src/$name 0 20000000
+		head -c 5000000 src/$name >dst/$name
+		touch -d 2001-01-01 dst/$name
+		sync -f dst
+		fallocate -n -o 30000000 -l 1M dst/$name
+	done
+	fallocate -n -o 20000001 -l 64K src/behind-end
+	sync -f src
+	tiptoe 0 -a "$1" src/ dst
+	same_blocks src dst
+	rm -r src dst
+}
+
+@test "the same behind what is appended" {
+	on_all appended --append
+	on_all appended --append-verify
 }
 
 between() { # FROM TO
@@ -164,6 +211,14 @@ eight_tebibytes() {
 	[ "$(blocks src)" == "$(blocks new)" ]
 	sync -f .
 	[ "$(blocks src)" == "$(blocks new)" ]
+	for how in --inplace "-S --inplace" "-S --preallocate" --preallocate "--preallocate --inplace"; do
+		# shellcheck disable=SC2086
+		tiptoe 0 -a --reflink="$1" $how src/ other
+		[[ $how != *preallocate* || $(grep -c "warning: preallocating .*: No space left on device" <<<"$output") == 2 ]]
+		sync -f .
+		[ "$(blocks src)" == "$(blocks other)" ]
+		rm -r other
+	done
 	[ "$(tail -c 2 new/island | od -An -tx1)" == "$(tail -c 2 src/island | od -An -tx1)" ]
 	expect "the first data" "$(python3 -c 'import os; print(os.lseek(os.open("new/island", os.O_RDONLY), 0, os.SEEK_DATA))')" == 8796093018112
 	tiptoe 0 -a --cache=drop src/ new
@@ -219,6 +274,131 @@ sparse_takes_less() {
 
 @test "with -S the copy takes less, with --preallocate too" {
 	on_all sparse_takes_less
+}
+
+# Blocks behind the end.
+behind() { # FILE
+	filefrag -v "$1" | awk -v first=$((($(stat -c %s "$1") + 4095) / 4096)) '/^ +[0-9]+:/ { gsub(/[.:]/, " "); if ($3 >= first) n += $3 - ($2 > first ? $2 : first) + 1 }
+		END { print 8 * n }'
+}
+
+# With -S the copy takes no more than the source; with --preallocate alone, nothing of it is a hole, and behind the end it is as the source.
+as_asked() { # OPTIONS COPY
+	local name size count most least
+	sync -f "$2"
+	diff -r src "$2"
+	while read -r name size count; do
+		least=0 most=$((count + 8)) # for ext4's map
+		if [[ $1 != *-S* ]]; then
+			least=$(((size + 4095) / 4096 * 8 + $(behind "src/$name")))
+			most=$((least + 8))
+		fi
+		expect "blocks of $name with $1" "$(stat -c %b "$2/$name")" '<=' "$most"
+		expect "blocks of $name with $1" "$(stat -c %b "$2/$name")" '>=' "$least"
+	done < <(blocks src)
+}
+
+every_way() {
+	local how
+	make_holes src
+	rm src/large
+	sync -f src
+	for how in -S --preallocate "-S --preallocate"; do
+		make_old new 2200000
+		# shellcheck disable=SC2086
+		tiptoe 0 -a --inplace $how src/ new
+		[ -z "$output" ]
+		as_asked "--inplace $how" new
+		rm -r new
+		# shellcheck disable=SC2086
+		tiptoe 0 -a --cache=direct $how src/ new
+		as_asked "--cache=direct $how" new
+		rm -r new
+	done
+	# What has been read counts as data, although it is not written (SEEK_HOLE).
+	cachemap evict src
+	tiptoe 0 -a --cache=direct --reflink=never src/ new
+	same_but_for_maps src new
+}
+
+@test "-S, --preallocate and both: in place of old content, and with O_DIRECT" {
+	on_all every_way
+}
+
+@test "rsync --inplace --preallocate fills the holes of the source, and so does this" {
+	cd "$BATS_FILE_TMPDIR/ext4"
+	make_holes src
+	rm src/*behind-end src/everything src/empty*
+	sync -f src
+	make_old theirs
+	make_old ours
+	rsync -a --inplace --preallocate src/ theirs
+	tiptoe 0 -a --inplace --preallocate src/ ours
+	sync -f .
+	diff -r src ours
+	for file in src/*; do
+		file=${file##*/}
+		# A block for the map; and rsync leaves what the old file had behind its end.
+		expect "blocks of $file" "$(stat -c %b "ours/$file")" '>=' "$((($(stat -c %s "theirs/$file") + 4095) / 4096 * 8))"
+		expect "blocks of $file" "$(stat -c %b "ours/$file")" '<=' "$(($(stat -c %b "theirs/$file") + 8))"
+	done
+}
+
+# A file with holes, nearly as long as there are free blocks.
+no_room() { # SIZE FSTYPE [MKFS-ARGUMENT...]
+	local dir=$BATS_TEST_TMPDIR/$2
+	make_disk "$dir" "$@"
+	rm -rf src
+	mkdir src
+	truncate -s $(($(stat -f -c '%f * %S' "$dir") - 65536)) src/file
+	put src/file 1000000 1000000
+	put src/another 0 3000000
+	sync -f src
+	tiptoe 0 -a --preallocate src/ "$dir/new"
+	[[ $output == "tiptoe: warning: preallocating file: No space left on device" ]]
+	same_blocks src "$dir/new"
+	# In place of an old one, as long as it.
+	rm src/another "$dir/new/another"
+	put "$dir/new/file" 0 5000000
+	sync -f "$dir"
+	tiptoe 0 -a --preallocate --inplace src/ "$dir/new"
+	[[ $output == "tiptoe: warning: preallocating file: No space left on device" ]]
+	same_but_for_maps src "$dir/new"
+	# Content that does not fit.
+	rm -r "$dir/new"
+	yes | head -c 400M >src/file
+	tiptoe 11 -a --preallocate src/file "$dir/"
+	[[ $(grep -c "preallocating file: No space left on device" <<<"$output") == 1 ]]
+	[[ $output == *"writing file: No space left on device"* ]]
+	[ -z "$(ls -A "$dir")" ]
+}
+
+@test "--preallocate without room for all of it: what it got is given back, and content that fits is copied" {
+	cd "$BATS_FILE_TMPDIR/ext4"
+	no_room 64M ext4 -b 4096
+	no_room 300M xfs
+	no_room 200M btrfs
+	# What others may not have (a twentieth) is free, too: ext4 gives somebody else's file all that there is before it says no.
+	dir=$BATS_TEST_TMPDIR/reserved
+	make_disk "$dir" 256M ext4 -b 4096 -m 20
+	chmod 777 "$dir"
+	let_others_in "$BATS_TEST_TMPDIR"
+	let_others_in "$BATS_FILE_TMPDIR/ext4"
+	cp "$TIPTOE" "$BATS_TEST_TMPDIR/tiptoe"
+	rm src/file
+	truncate -s $(($(stat -f -c '%a * %S' "$dir") + (4 << 20))) src/file
+	put src/file 1000000 1000000
+	run setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/tiptoe" -rt --preallocate src/ "$dir/new"
+	check_run 0
+	[[ $output == "tiptoe: warning: preallocating file: No space left on device" ]]
+	same_blocks src "$dir/new"
+	truncate -s "$(stat -c %s src/file)" "$dir/new/file"
+	put "$dir/new/file" 0 5000000
+	sync -f "$dir"
+	run setpriv --reuid=65534 --regid=65534 --clear-groups "$BATS_TEST_TMPDIR/tiptoe" -rtI --preallocate --inplace src/ "$dir/new"
+	check_run 0
+	[[ $output == "tiptoe: warning: preallocating file: No space left on device" ]]
+	same_but_for_maps src "$dir/new"
 }
 
 preallocate_takes_all() {
