@@ -34,7 +34,12 @@ _tiptoe()
 		mapfile -t COMPREPLY < <(compgen -d -- "$cur")
 		return
 		;;
-	--exclude | --include)
+	--exclude-from | --include-from)
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+		return
+		;;
+	--exclude | --include | --filter | -f)
 		return
 		;;
 	esac
@@ -56,6 +61,12 @@ _tiptoe()
 			-x --one-file-system
 			--exclude=
 			--include=
+			--exclude-from=
+			--include-from=
+			-f --filter=
+			-F
+			-C --cvs-exclude
+			-0 --from0
 			-c --checksum
 			--size-only
 			-I --ignore-times
@@ -78,6 +89,7 @@ _tiptoe()
 			--delete-before
 			--delete-during
 			--delete-after
+			--delete-excluded
 			-v --verbose
 			-q --quiet
 			-i --itemize-changes

@@ -25,6 +25,11 @@
  *	tree/entry.c		one name and its attributes
  *	tree/listing.c		one directory and its twin
  *	tree/filter.c		which names are left out
+ *	tree/filter_rule.c	one rule, does it match
+ *	tree/filter_parse.c	the language of the rules
+ *	tree/filter_cvs.c	what CVS ignores
+ *	tree/filter_dir.c	rules from files in the trees
+ *	tree/wildmatch.c	rsync's wildcards
  *	tree/meta.c		owner, mode, times in order
  *	tree/stage.c		temporaries and their atomic arrival
  *	tree/sweep.c		those that dead runs left
@@ -34,6 +39,7 @@
  *	cache/neutral.c		leaves the cache as found
  *	cache/neutral_drop.c	asks pages to go, counts
  *	cache/neutral_turn.c	who reads a file of several names
+ *	cache/neutral_whole.c	small files read at once
  *	cache/neutral_written.c	the same for the destination
  *	cache/neutral_updated.c	the same for files in place
  *	cache/pacer.c		bounds dirty pages per disk
@@ -53,6 +59,7 @@
  *	sync/planner_entries.c	names in one directory become jobs
  *	sync/turn.c		nobody else of us is to read the same file
  *	sync/verify.c		counts what is left at the end
+ *	sync/rules.c		filter rules of both trees
  *	sync/lister.c		directories ahead of need
  *	sync/share.c		many hands for one large directory
  *	sync/compare.c		contents under -c
@@ -71,6 +78,7 @@
  *	sync/arrive.c		a batch gets its names
  *	sync/finish.c		directories after their last child
  *	cli/options.c		argv to policies
+ *	cli/rulereader.c	files with filter rules
  *	cli/optiontable.c	one row per option, help
  *	cli/report.c		rsync's lines, stats, status line
  *	cli/progress.c		rate, remaining time, files

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/optiontable.h"
+#include "cli/rulereader.h"
 #include "sys/fd.h"
 #include "tree/filter.h"
 
@@ -26,7 +27,7 @@ int tt_options_init(struct tt_options *options)
 	options->engine.plan.is_super = geteuid() == 0;
 	options->engine.meta.is_super = geteuid() == 0;
 	options->engine.overrides_modes = tt_fd_overrides_modes();
-	return tt_filter_new(&options->filter);
+	return tt_filter_new(&tt_rulereader, &options->filter);
 }
 
 void tt_options_deinit(struct tt_options *options)
@@ -126,18 +127,45 @@ static enum tt_exit options_set_workers(
 	return TT_EXIT_OK;
 }
 
-static enum tt_exit options_add_pattern(
-	struct tt_options *options, const struct options_use *use, bool include, char *message)
+static enum tt_exit options_add_rule(struct tt_options *options, const char *typed,
+	enum tt_filter_kind kind, const char *text, char *message)
 {
-	int r = tt_filter_add(options->filter, include, use->value);
+	struct tt_filter_error error;
+	int r = tt_filter_add(options->filter, kind, text, &error);
 
-	if (r == -EINVAL)
-		return options_fail(message, TT_EXIT_USAGE,
-			"%s=%s is no pattern that tiptoe understands", use->typed, use->value);
+	if (r == -ENOMEM)
+		return options_fail(message, TT_EXIT_MEMORY, "%s: %s", typed, tt_error_text(r));
 	if (r < 0)
-		return options_fail(
-			message, TT_EXIT_MEMORY, "%s: %s", use->typed, tt_error_text(r));
+		return options_fail(message, error.is_file ? TT_EXIT_FILE_IO : TT_EXIT_USAGE,
+			"%s: %s", typed, error.text);
 	return TT_EXIT_OK;
+}
+
+/* -F once: files with rules; twice: these are left out. More often says nothing more. */
+static enum tt_exit options_add_rule_files(
+	struct tt_options *options, const char *typed, char *message)
+{
+	static const char *const rules[] = {"dir-merge /.rsync-filter", "exclude .rsync-filter"};
+
+	if (options->rule_files == sizeof(rules) / sizeof(rules[0]))
+		return TT_EXIT_OK;
+	return options_add_rule(
+		options, typed, TT_FILTER_RULE, rules[options->rule_files++], message);
+}
+
+/* -C stands behind all rules, wherever it was. */
+static enum tt_exit options_finish_filter(struct tt_options *options, char *message)
+{
+	enum tt_exit code = TT_EXIT_OK;
+
+	tt_filter_set_delete_excluded(options->filter, options->delete_excluded);
+	if (options->cvs_exclude)
+		code = options_add_rule(options, "-C", TT_FILTER_RULE, ":C", message);
+	if (options->cvs_exclude && code == TT_EXIT_OK)
+		code = options_add_rule(options, "-C", TT_FILTER_RULE, "-C", message);
+	if (!tt_filter_is_empty(options->filter))
+		options->engine.filter = options->filter;
+	return code;
 }
 
 static void options_set_archive(struct tt_plan_policy *plan)
@@ -171,9 +199,24 @@ static enum tt_exit options_apply(
 	case TT_OPTIONTABLE_REFLINK:
 		return options_set_reflink(field, use, message);
 	case TT_OPTIONTABLE_PATTERN_EXCLUDE:
-		return options_add_pattern(options, use, false, message);
+		return options_add_rule(
+			options, use->typed, TT_FILTER_EXCLUDE, use->value, message);
 	case TT_OPTIONTABLE_PATTERN_INCLUDE:
-		return options_add_pattern(options, use, true, message);
+		return options_add_rule(
+			options, use->typed, TT_FILTER_INCLUDE, use->value, message);
+	case TT_OPTIONTABLE_EXCLUDE_FROM:
+		return options_add_rule(
+			options, use->typed, TT_FILTER_EXCLUDE_FROM, use->value, message);
+	case TT_OPTIONTABLE_INCLUDE_FROM:
+		return options_add_rule(
+			options, use->typed, TT_FILTER_INCLUDE_FROM, use->value, message);
+	case TT_OPTIONTABLE_FILTER:
+		return options_add_rule(options, use->typed, TT_FILTER_RULE, use->value, message);
+	case TT_OPTIONTABLE_RULE_FILES:
+		return options_add_rule_files(options, use->typed, message);
+	case TT_OPTIONTABLE_FROM0:
+		tt_filter_set_from0(options->filter, !use->negated);
+		return TT_EXIT_OK;
 	case TT_OPTIONTABLE_PROBE:
 		options->probe = true;
 		options->probe_dir = use->value;
@@ -260,8 +303,10 @@ static enum tt_exit options_parse_long(struct tt_options *options, const char *t
 	return options_apply(options, &use, message);
 }
 
-/* A bundle of short options. None that tiptoe has takes an argument. */
-static enum tt_exit options_parse_short(struct tt_options *options, const char *text, char *message)
+/* A bundle of short options. One that takes an argument takes the rest of the bundle, or the next
+ * word: -fRULE, -f=RULE, -f RULE. */
+static enum tt_exit options_parse_short(struct tt_options *options, const char *text,
+	char *const *next, int *ret_used, char *message)
 {
 	for (const char *letter = text + 1; *letter; letter++) {
 		char typed[] = {'-', *letter, '\0'};
@@ -274,6 +319,14 @@ static enum tt_exit options_parse_short(struct tt_options *options, const char *
 				message, TT_EXIT_USAGE, "unknown option %s in %s", typed, text);
 		if (!use.row)
 			return options_fail(message, TT_EXIT_USAGE, "unknown option %s", typed);
+		if (use.row->argument) {
+			use.value = letter[1] ? letter + 1 + (letter[1] == '=') : *next;
+			*ret_used = !letter[1];
+			if (!use.value)
+				return options_fail(message, TT_EXIT_USAGE,
+					"%s needs an argument: %s", typed, use.row->argument);
+			return options_apply(options, &use, message);
+		}
 		code = options_apply(options, &use, message);
 		if (code != TT_EXIT_OK)
 			return code;
@@ -307,6 +360,10 @@ static enum tt_exit options_finish(struct tt_options *options, char *message)
 {
 	struct tt_engine_policy *engine = &options->engine;
 	int phases = options->delete_before + options->delete_during + options->delete_after;
+	enum tt_exit code = options_finish_filter(options, message);
+
+	if (code != TT_EXIT_OK)
+		return code;
 
 	engine->meta.perms = engine->plan.perms;
 	engine->meta.times = engine->plan.times;
@@ -316,9 +373,6 @@ static enum tt_exit options_finish(struct tt_options *options, char *message)
 	engine->one_file_system = options->one_file_system > 0;
 	engine->silent = options->verbose == 0 && options->itemize == 0;
 	engine->report_unchanged = options->verbose > 1 || options->itemize > 1;
-	if (!tt_filter_is_empty(options->filter))
-		engine->filter = options->filter;
-
 	engine->plan.append = options->append != TT_INPLACE_NO;
 	engine->inplace = engine->plan.append ? options->append
 			  : options->inplace  ? TT_INPLACE_WHOLE
@@ -341,6 +395,7 @@ static enum tt_exit options_finish(struct tt_options *options, char *message)
 		return options_fail(message, TT_EXIT_USAGE,
 			"only one of --delete-before, --delete-during and --delete-after is "
 			"possible");
+	options->delete_any = options->delete_any || options->delete_excluded;
 	if ((options->delete_any || phases) && !engine->plan.recursive)
 		return options_fail(
 			message, TT_EXIT_USAGE, "--delete does not work without --recursive (-r)");
@@ -401,7 +456,7 @@ enum tt_exit tt_options_parse(
 		else if (argv[i][1] == '-')
 			code = options_parse_long(options, argv[i], argv + i + 1, &used, message);
 		else
-			code = options_parse_short(options, argv[i], message);
+			code = options_parse_short(options, argv[i], argv + i + 1, &used, message);
 		if (code != TT_EXIT_OK)
 			return code;
 		i += used;

@@ -35,8 +35,10 @@ struct tt_options {
 	bool dump_options;
 
 	/* Until the end of parsing only: which --delete-WHEN was asked for. */
-	bool delete_any, delete_before, delete_during, delete_after;
-	bool whole_file; /* -W is what tiptoe does between local trees */
+	bool delete_any, delete_before, delete_during, delete_after, delete_excluded;
+	bool cvs_exclude;
+	unsigned rule_files; /* -F */
+	bool whole_file;     /* -W is what tiptoe does between local trees */
 	bool inplace;
 	enum tt_engine_inplace append;
 	bool probe, json;

@@ -27,6 +27,11 @@
 #define OTHER   TT_OPTIONTABLE_OTHER
 #define EXCLUDE TT_OPTIONTABLE_PATTERN_EXCLUDE
 #define INCLUDE TT_OPTIONTABLE_PATTERN_INCLUDE
+#define EXFROM  TT_OPTIONTABLE_EXCLUDE_FROM
+#define INFROM  TT_OPTIONTABLE_INCLUDE_FROM
+#define FILTER  TT_OPTIONTABLE_FILTER
+#define FFILES  TT_OPTIONTABLE_RULE_FILES
+#define FROM0   TT_OPTIONTABLE_FROM0
 #define ARCHIVE TT_OPTIONTABLE_ARCHIVE
 #define NODES   TT_OPTIONTABLE_NODES
 #define APPEND  TT_OPTIONTABLE_APPEND
@@ -54,6 +59,12 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	{"one-file-system", 'x', NULL, COUNT, AT(one_file_system), WHAT, "do not cross into other file systems", "0.1", true},
 	{"exclude", 0, "PATTERN", EXCLUDE, 0, WHAT, "leave out names that match", "0.1", false},
 	{"include", 0, "PATTERN", INCLUDE, 0, WHAT, "do not leave out names that match; the first match of all patterns wins", "0.1", false},
+	{"exclude-from", 0, "FILE", EXFROM, 0, WHAT, "the same for the patterns in a file (-: standard input)", "0.1", false},
+	{"include-from", 0, "FILE", INFROM, 0, WHAT, "the same for the patterns in a file (-: standard input)", "0.1", false},
+	{"filter", 'f', "RULE", FILTER, 0, WHAT, "add a rule: exclude, include, hide, show, protect, risk, merge, dir-merge, clear", "0.1", false},
+	{NULL, 'F', NULL, FFILES, 0, WHAT, "rules in files called .rsync-filter hold for the directories they are in; twice: these files are left out", "0.1", false},
+	{"cvs-exclude", 'C', NULL, FLAG, AT(cvs_exclude), WHAT, "leave out what CVS ignores, and what files called .cvsignore name", "0.1", false},
+	{"from0", '0', NULL, FROM0, 0, WHAT, "rules in files end with a NUL, not with a line", "0.1", true},
 
 	{"checksum", 'c', NULL, FLAG, AT(engine.plan.checksum), HOW, "compare contents, not size and time", "0.1", true},
 	{"size-only", 0, NULL, FLAG, AT(engine.plan.size_only), HOW, "a file of the same size is the same", "0.1", false},
@@ -78,6 +89,7 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	{"delete-before", 0, NULL, FLAG, AT(delete_before), DELETE, "delete before anything is copied", "0.1", false},
 	{"delete-during", 0, NULL, FLAG, AT(delete_during), DELETE, "delete while copying (default of --delete)", "0.1", false},
 	{"delete-after", 0, NULL, FLAG, AT(delete_after), DELETE, "delete when everything is copied", "0.1", false},
+	{"delete-excluded", 0, NULL, FLAG, AT(delete_excluded), DELETE, "deletion; rules that name no side protect nothing", "0.1", false},
 
 	{"verbose", 'v', NULL, COUNT, AT(verbose), OUTPUT, "names of what is copied and a summary; twice for more", "0.1", true},
 	{"quiet", 'q', NULL, FLAG, AT(quiet), OUTPUT, "only errors", "0.1", false},
@@ -126,25 +138,20 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	REFUSED("copy-links", 'L'),
 	REFUSED("copy-unsafe-links", 0),
 	REFUSED("crtimes", 'N'),
-	REFUSED("cvs-exclude", 'C'),
 	REFUSED("daemon", 0),
 	REFUSED("debug", 0),
 	REFUSED("delay-updates", 0),
 	REFUSED("delete-delay", 0),
-	REFUSED("delete-excluded", 0),
 	REFUSED("delete-missing-args", 0),
 	REFUSED("detach", 0),
 	REFUSED("dirs", 'd'),
 	REFUSED("dparam", 0),
 	REFUSED("drop-D", 0),
 	REFUSED("early-input", 0),
-	REFUSED("exclude-from", 0),
 	REFUSED("executability", 'E'),
 	REFUSED("fake-super", 0),
 	REFUSED("files-from", 0),
-	REFUSED("filter", 'f'),
 	REFUSED("force", 0),
-	REFUSED("from0", '0'),
 	REFUSED("fuzzy", 'y'),
 	REFUSED("groupmap", 0),
 	REFUSED("i-r", 0),
@@ -153,7 +160,6 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	REFUSED("ignore-missing-args", 0),
 	REFUSED("implied-dirs", 0),
 	REFUSED("inc-recursive", 0),
-	REFUSED("include-from", 0),
 	REFUSED("info", 0),
 	REFUSED("insecure-links", 0),
 	REFUSED("ipv4", '4'),
@@ -217,7 +223,6 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	REFUSED("zc", 0),
 	REFUSED("zl", 0),
 	REFUSED("zt", 0),
-	REFUSED(NULL, 'F'),
 	REFUSED(NULL, 'P'),
 	{0},
 };
@@ -382,16 +387,16 @@ void tt_optiontable_print_help(FILE *stream)
 		}
 	}
 	fputs("\nWhat an option turned on, --no-OPTION turns off: --no-perms, --no-p, --no-D;\n"
-	      "possible for -r -l -H -p -t -o -g -D --devices --specials --numeric-ids -x -c\n"
-	      "-S --inplace --append -v -i -h --progress. See tiptoe(1).\n",
+	      "possible for -r -l -H -p -t -o -g -D --devices --specials --numeric-ids -x -0\n"
+	      "-c -S --inplace --append -v -i -h --progress. See tiptoe(1).\n",
 		stream);
 }
 
 void tt_optiontable_dump(FILE *stream)
 {
 	static const char *const types[] = {"flag", "count", "size", "workers", "cache", "reflink",
-		"text", "exclude", "include", "archive", "nodes", "append", "append-verify",
-		"refused"};
+		"text", "exclude", "include", "exclude-from", "include-from", "filter",
+		"rule-files", "from0", "archive", "nodes", "append", "append-verify", "refused"};
 	static const char *const groups[] = {"what", "how", "delete", "output", "cache", "other"};
 
 	for (const struct tt_optiontable_row *row = tt_optiontable; !table_is_end(row); row++) {

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "sync/branch.h"
+#include "sync/rules.h"
 #include "sys/fd.h"
-#include "tree/filter.h"
 
 /* One deletion: where it happens, and how it is called. */
 struct deleter {
@@ -56,12 +56,12 @@ static int deleter_compare(const void *a, const void *b)
 	return tt_entry_compare(a, b);
 }
 
-static int deleter_remove(
-	struct deleter *deleter, int dir_fd, const char *name, uint32_t mode, bool contents);
+static int deleter_remove(struct deleter *deleter, struct tt_filter_dir *rules, int dir_fd,
+	const char *name, uint32_t mode);
 
 /* Everything in a directory that no filter protects. Returns 0, 1 if something stays on purpose, or
  * a negative errno. */
-static int deleter_empty(struct deleter *deleter, int fd)
+static int deleter_empty_by(struct deleter *deleter, struct tt_filter_dir *rules, int fd)
 {
 	struct tt_listing names = {0};
 	size_t length = strlen(deleter->path);
@@ -78,12 +78,11 @@ static int deleter_empty(struct deleter *deleter, int fd)
 			continue;
 		}
 		strcpy(deleter->path + length + 1, entry->name);
-		if (tt_filter_is_excluded(deleter->engine->policy.filter, deleter->path,
-			    tt_entry_is_dir(entry))) {
+		if (tt_filter_dir_excludes(rules, deleter->path, tt_entry_is_dir(entry), true)) {
 			result = result < 0 ? result : 1;
 			continue;
 		}
-		int r = deleter_remove(deleter, fd, entry->name, entry->mode, true);
+		int r = deleter_remove(deleter, rules, fd, entry->name, entry->mode);
 
 		if (r != 0 && result >= 0)
 			result = r;
@@ -91,6 +90,27 @@ static int deleter_empty(struct deleter *deleter, int fd)
 	deleter->path[length] = '\0';
 	tt_listing_deinit(&names);
 	return result;
+}
+
+/* The same, with what files in it say about that. */
+static int deleter_empty(struct deleter *deleter, struct tt_filter_dir *above, int fd)
+{
+	struct tt_engine *engine = deleter->engine;
+	struct tt_filter_dir *rules;
+	int r = 0;
+
+	if (!above)
+		return deleter_empty_by(deleter, NULL, fd);
+	struct tt_worker *worker = tt_branch_worker(engine);
+	struct tt_branch *branch = tt_branch_pause(engine);
+
+	r = tt_rules_enter_deleted(engine, worker, deleter->dir, above, fd, deleter->path, &rules);
+	tt_branch_resume(engine, branch);
+	if (r < 0)
+		return 1;
+	r = deleter_empty_by(deleter, rules, fd);
+	tt_filter_dir_release(rules);
+	return r;
 }
 
 /* rsync prints this where it prints what it did, not where it prints errors. */
@@ -154,8 +174,8 @@ static bool deleter_is_mounted(const struct tt_engine *engine, int dir_fd, int f
 }
 
 /* One name, with its contents if that is allowed. Not told. Returns 1 if something stays. */
-static int deleter_remove_silently(
-	struct deleter *deleter, int dir_fd, const char *name, uint32_t mode, bool contents)
+static int deleter_remove_silently(struct deleter *deleter, struct tt_filter_dir *rules, int dir_fd,
+	const char *name, uint32_t mode, bool contents)
 {
 	struct tt_engine *engine = deleter->engine;
 	const char *below = deleter->path + deleter->base;
@@ -173,7 +193,7 @@ static int deleter_remove_silently(
 			return 1;
 		} else
 			deleter_open_mode(engine, fd);
-		r = fd < 0 ? fd : deleter_empty(deleter, fd);
+		r = fd < 0 ? fd : deleter_empty(deleter, rules, fd);
 	}
 	if (S_ISDIR(mode) && !contents && engine->policy.dry_run)
 		r = deleter_look_inside(dir_fd, name);
@@ -195,10 +215,10 @@ static int deleter_remove_silently(
 }
 
 /* Told and counted when it is gone. */
-static int deleter_remove(
-	struct deleter *deleter, int dir_fd, const char *name, uint32_t mode, bool contents)
+static int deleter_remove(struct deleter *deleter, struct tt_filter_dir *rules, int dir_fd,
+	const char *name, uint32_t mode)
 {
-	int r = deleter_remove_silently(deleter, dir_fd, name, mode, contents);
+	int r = deleter_remove_silently(deleter, rules, dir_fd, name, mode, true);
 
 	if (r == 0)
 		deleter_tell(deleter, mode);
@@ -214,17 +234,16 @@ static void deleter_begin(
 	deleter->base = strlen(deleter->path) - strlen(name);
 }
 
-static bool deleter_is_extraneous(
-	const struct tt_engine *engine, const struct tt_dir *dir, const struct tt_entry *entry)
+static bool deleter_is_extraneous(const struct tt_dir *dir, const struct tt_entry *entry)
 {
 	char path[PATH_MAX * 2];
 
 	if (entry->twin != TT_ENTRY_NONE || (entry->flags & TT_ENTRY_VANISHED))
 		return false;
-	if (tt_filter_is_empty(engine->policy.filter))
+	if (!dir->destination_rules)
 		return true;
-	return !tt_filter_is_excluded(engine->policy.filter,
-		tt_engine_path(dir, entry->name, path, sizeof path), tt_entry_is_dir(entry));
+	return !tt_filter_dir_excludes(dir->destination_rules,
+		tt_engine_path(dir, entry->name, path, sizeof path), tt_entry_is_dir(entry), false);
 }
 
 /* What could not be read may be what seems to be missing. */
@@ -276,7 +295,7 @@ void tt_deleter_extraneous(struct tt_engine *engine, struct tt_dir *dir)
 		|| deleter_is_elsewhere(engine, dir))
 		return;
 	for (unsigned i = 0; i < dir->destination.count; i++)
-		count += deleter_is_extraneous(engine, dir, &dir->destination.entries[i]);
+		count += deleter_is_extraneous(dir, &dir->destination.entries[i]);
 	if (count == 0)
 		return;
 	deleter_await_listings(engine);
@@ -287,15 +306,15 @@ void tt_deleter_extraneous(struct tt_engine *engine, struct tt_dir *dir)
 	deleter = malloc(sizeof *deleter);
 	count = 0;
 	for (unsigned i = 0; extraneous && i < dir->destination.count; i++) {
-		if (deleter_is_extraneous(engine, dir, &dir->destination.entries[i]))
+		if (deleter_is_extraneous(dir, &dir->destination.entries[i]))
 			extraneous[count++] = dir->destination.entries[i];
 	}
 	if (extraneous && deleter) {
 		qsort(extraneous, count, sizeof *extraneous, deleter_compare);
 		while (count-- > 0) {
 			deleter_begin(deleter, engine, dir, extraneous[count].name);
-			(void)deleter_remove(deleter, dir->destination_fd, extraneous[count].name,
-				extraneous[count].mode, true);
+			(void)deleter_remove(deleter, dir->destination_rules, dir->destination_fd,
+				extraneous[count].name, extraneous[count].mode);
 		}
 	} else {
 		tt_engine_fail(engine, "deleting in", dir, NULL, -ENOMEM);
@@ -316,8 +335,9 @@ int tt_deleter_make_way(struct tt_engine *engine, struct tt_dir *dir,
 	if (deleter) {
 		deleter_begin(deleter, engine, dir, existing->name);
 		/* It is replaced, which is told of what replaces it. */
-		r = deleter_remove_silently(deleter, dir->destination_fd, existing->name,
-			existing->mode, engine->policy.delete_mode != TT_DELETE_NONE);
+		r = deleter_remove_silently(deleter, dir->destination_rules, dir->destination_fd,
+			existing->name, existing->mode,
+			engine->policy.delete_mode != TT_DELETE_NONE);
 	}
 	free(deleter);
 	if (r != 0) {

@@ -9,24 +9,29 @@
 #include <string.h>
 
 #include "sys/fd.h"
+#include "tree/filter_dir.h"
 
-/* One piece of memory: the node, its descriptors, its layers, its path. */
+/* One piece of memory: the node, its rules, its descriptors, its layers, its path. */
 struct tt_dir *tt_dir_new(struct tt_dir *parent, const struct tt_entry *entry, unsigned layer_count)
 {
 	size_t base = parent ? strlen(parent->path) : 0;
 	size_t length = entry ? strlen(entry->name) : 0;
-	size_t layers = layer_count * (sizeof(int) + sizeof(uint16_t));
+	size_t layers =
+		layer_count * (sizeof(struct tt_filter_dir *) + sizeof(int) + sizeof(uint16_t));
 	struct tt_dir *dir = malloc(sizeof *dir + layers + base + length + 2);
 
 	if (!dir)
 		return NULL;
 	memset(dir, 0, sizeof *dir);
 	dir->layer_count = layer_count;
-	dir->source_fds = (int *)(dir + 1);
+	dir->source_rules = (struct tt_filter_dir **)(dir + 1);
+	dir->source_fds = (int *)(dir->source_rules + layer_count);
 	dir->layers = (uint16_t *)(dir->source_fds + layer_count);
 	dir->path = (char *)(dir->layers + layer_count);
 	for (unsigned i = 0; i < layer_count; i++)
 		dir->source_fds[i] = -1;
+	for (unsigned i = 0; i < layer_count; i++)
+		dir->source_rules[i] = NULL;
 	if (base > 0) {
 		memcpy(dir->path, parent->path, base);
 		dir->path[base++] = '/';
@@ -81,8 +86,11 @@ void tt_dir_free(struct tt_dir *dir)
 		return;
 	tt_listing_deinit(&dir->source);
 	tt_listing_deinit(&dir->destination);
-	for (unsigned i = 0; i < dir->layer_count; i++)
+	for (unsigned i = 0; i < dir->layer_count; i++) {
 		tt_fd_close(dir->source_fds[i]);
+		tt_filter_dir_release(dir->source_rules[i]);
+	}
+	tt_filter_dir_release(dir->destination_rules);
 	tt_fd_close(dir->destination_fd);
 	free(dir->layer_is_named);
 	free(dir->children);

@@ -43,7 +43,7 @@ struct tt_engine_policy {
 	struct tt_plan_policy plan;
 	struct tt_meta_policy meta;
 	struct tt_cache_policy cache;
-	const struct tt_filter *filter; /* may be NULL; borrowed for the run */
+	struct tt_filter *filter; /* may be NULL; borrowed for the run */
 	enum tt_engine_delete delete_mode;
 	enum tt_engine_inplace inplace;
 	bool dry_run;         /* -n */

@@ -14,10 +14,10 @@
 #include "base/clock.h"
 #include "sync/compare.h"
 #include "sync/dir.h"
+#include "sync/rules.h"
 #include "sync/share.h"
 #include "sync/volume.h"
 #include "sys/fd.h"
-#include "tree/filter.h"
 #include "tree/stage.h"
 #include "tree/sweep.h"
 
@@ -200,6 +200,10 @@ static void lister_read_source(struct lister *lister)
 		if (dir->source_fds[i] < 0 || (dir->layer_is_named && dir->layer_is_named[i]))
 			continue;
 		unsigned first = dir->source.count;
+
+		lister->layer = i;
+		lister->options.rules = dir->source_rules[i];
+
 		int r = tt_listing_read_source(
 			&dir->source, dir->source_fds[i], i, &lister->options);
 
@@ -207,7 +211,6 @@ static void lister_read_source(struct lister *lister)
 			lister_note(&dir->list_error, r);
 			lister_fail(lister->engine, "reading directory", dir, NULL, r);
 		}
-		lister->layer = i;
 		tt_share_run(lister->engine, first, dir->source.count, lister_stat_part, lister);
 		tt_listing_compact(&dir->source, first);
 		tt_arena_join(&dir->source.arena, &lister->arena);
@@ -243,9 +246,7 @@ static void lister_read(struct tt_engine *engine, struct tt_dir *dir)
 	struct lister lister = {
 		.engine = engine,
 		.dir = dir,
-		.options = {.filter = engine->policy.filter,
-			.path = dir->path,
-			.read_links = engine->policy.plan.links},
+		.options = {.path = dir->path, .read_links = engine->policy.plan.links},
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 	};
 
@@ -406,7 +407,12 @@ void tt_lister_run(struct tt_engine *engine, struct tt_worker *worker, struct tt
 	lister_open_source(engine, dir);
 	lister_open_destination(engine, dir);
 	lister_find_volumes(engine, dir);
-	lister_read(engine, dir);
+	/* With rules that do not parse the run is over. */
+	if (tt_rules_enter_source(engine, worker, dir) < 0
+		|| tt_rules_enter_destination(engine, worker, dir) < 0)
+		dir->failed = true;
+	else
+		lister_read(engine, dir);
 	if (engine->policy.plan.checksum && engine->copying_pass)
 		tt_compare_listing(engine, worker, dir);
 	lister_mark_groups(engine, &dir->source);

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "sync/dir.h"
+#include "sync/rules.h"
 #include "sync/volume.h"
 #include "sys/fd.h"
-#include "tree/filter.h"
 
 struct operand {
 	char parent[PATH_MAX];   /* directory part, "." if there is none */
@@ -77,6 +77,17 @@ static void operands_tell_skipped(const struct tt_engine *engine, const char *na
 	engine->events.event(engine->events.context, &event);
 }
 
+/* The descriptor of a directory that is read as one layer of the root, at `path`. */
+static void operands_add_layer(
+	struct tt_engine *engine, struct tt_dir *root, int fd, bool is_named, const char *path)
+{
+	if (tt_rules_begin(engine, TT_FILTER_SOURCE, path, &root->source_rules[root->layer_count])
+		< 0)
+		tt_engine_abort(engine, TT_EXIT_MEMORY);
+	root->layer_is_named[root->layer_count] = is_named;
+	root->source_fds[root->layer_count++] = fd;
+}
+
 /* A source whose contents are wanted: a layer of the root. */
 static void operands_add_contents(struct tt_engine *engine, struct tt_dir *root, const char *path)
 {
@@ -97,8 +108,7 @@ static void operands_add_contents(struct tt_engine *engine, struct tt_dir *root,
 		root->entry.flags |= TT_ENTRY_CONTENTS;
 		root->is_target = true;
 	}
-	root->layer_is_named[root->layer_count] = false;
-	root->source_fds[root->layer_count++] = fd;
+	operands_add_layer(engine, root, fd, false, path);
 }
 
 static void operands_add_named(struct tt_engine *engine, struct tt_dir *root, const char *path,
@@ -122,13 +132,16 @@ static void operands_add_named(struct tt_engine *engine, struct tt_dir *root, co
 		tt_fd_close(fd);
 		return;
 	}
-	if (tt_filter_is_excluded(engine->policy.filter, entry->name, tt_entry_is_dir(entry))) {
+	operands_add_layer(engine, root, fd, true, operand->parent);
+	if (tt_filter_dir_excludes(root->source_rules[root->layer_count - 1], entry->name,
+		    tt_entry_is_dir(entry), false)) {
 		root->source.count--;
+		root->layer_count--;
+		tt_filter_dir_release(root->source_rules[root->layer_count]);
+		root->source_rules[root->layer_count] = NULL;
+		root->source_fds[root->layer_count] = -1;
 		tt_fd_close(fd);
-		return;
 	}
-	root->layer_is_named[root->layer_count] = true;
-	root->source_fds[root->layer_count++] = fd;
 }
 
 static int operands_open_sources(struct tt_engine *engine, struct tt_dir *root)
@@ -288,7 +301,7 @@ static int operands_open_destination(
 
 /* Whether a walk of the source at `source_path` (resolved) would come to the destination
  * (resolved). */
-static bool operands_would_descend(const struct tt_engine *engine, const char *source_path,
+static bool operands_would_descend(const struct tt_filter_dir *rules, const char *source_path,
 	const char *name, const char *destination_path)
 {
 	size_t length = strcmp(source_path, "/") == 0 ? 0 : strlen(source_path);
@@ -308,7 +321,7 @@ static bool operands_would_descend(const struct tt_engine *engine, const char *s
 		char end = *slash;
 
 		*slash = '\0';
-		if (tt_filter_is_excluded(engine->policy.filter, path, true))
+		if (tt_filter_dir_excludes(rules, path, true, false))
 			return false;
 		if (end == '\0')
 			return true;
@@ -344,6 +357,7 @@ static int operands_check_source(
 	const struct tt_engine *engine, const char *path, const char *destination_path)
 {
 	char source_path[PATH_MAX];
+	struct tt_filter_dir *rules = NULL;
 	struct operand operand;
 	struct stat source, destination;
 
@@ -364,10 +378,17 @@ static int operands_check_source(
 	/* -x does not go where the destination is. */
 	if (engine->policy.one_file_system && exists && source.st_dev != destination.st_dev)
 		return 0;
-	if (same
-		|| (realpath(path, source_path)
-			&& operands_would_descend(engine, source_path,
-				operand.contents ? "" : operand.name, destination_path)))
+	if (tt_rules_begin(
+		    engine, TT_FILTER_SOURCE, operand.contents ? path : operand.parent, &rules)
+		< 0)
+		return TT_EXIT_MEMORY;
+	bool into_itself = same
+			   || (realpath(path, source_path)
+				   && operands_would_descend(rules, source_path,
+					   operand.contents ? "" : operand.name, destination_path));
+
+	tt_filter_dir_release(rules);
+	if (into_itself)
 		return operands_refuse(engine,
 			"refusing to copy a directory into itself:", engine->destination,
 			"it is inside the source; exclude it, or choose another destination");
@@ -427,6 +448,13 @@ int tt_operands_open(struct tt_engine *engine, struct tt_dir **ret_root)
 		return r;
 	}
 	operands_remember_destination(engine, root);
+	if (tt_rules_begin(
+		    engine, TT_FILTER_DESTINATION, engine->destination, &root->destination_rules)
+		< 0) {
+		tt_dir_free(root);
+		*ret_root = NULL;
+		return TT_EXIT_MEMORY;
+	}
 	if (root->destination_fd >= 0) {
 		root->to = tt_volume_get(engine, root->destination_fd, NULL);
 		if (root->to && !engine->policy.dry_run)

@@ -28,6 +28,7 @@
 
 struct tt_branch;
 struct tt_device_table;
+struct tt_filter_dir;
 struct tt_inplace;
 struct tt_lane;
 struct tt_linkset;
@@ -62,6 +63,8 @@ struct tt_dir {
 	uint16_t *layers; /* indices into the parent's layers, not for the root; behind the node */
 	int *source_fds;  /* by layer, -1: not open; behind the node; owned */
 	int destination_fd;
+	struct tt_filter_dir **source_rules; /* by layer; behind the node; owned as those below */
+	struct tt_filter_dir *destination_rules; /* NULL: there are none */
 	struct tt_volume *from, *to; /* to: NULL under -n for a directory that is not there */
 	struct tt_listing source, destination;
 	bool *layer_is_named; /* root only: this layer holds a source named on the command line, not

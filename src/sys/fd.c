@@ -118,11 +118,11 @@ static int fd_walk_beneath(int root_fd, const char *path)
 	return fd;
 }
 
-static int fd_openat2(int root_fd, const char *path)
+static int fd_openat2(int root_fd, const char *path, int flags, uint64_t resolve)
 {
 	struct open_how how = {
-		.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+		.flags = (uint64_t)flags | O_CLOEXEC,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | resolve,
 	};
 	long fd;
 
@@ -137,7 +137,7 @@ int tt_fd_open_beneath(int root_fd, const char *path)
 {
 	if (tt_facility_is_refused(TT_FACILITY_OPENAT2))
 		return fd_walk_beneath(root_fd, path);
-	int fd = fd_openat2(root_fd, path);
+	int fd = fd_openat2(root_fd, path, O_RDONLY | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
 
 	if (!tt_facility_may_be_refusal(fd) && fd != -ENAMETOOLONG)
 		return fd;
@@ -146,6 +146,36 @@ int tt_fd_open_beneath(int root_fd, const char *path)
 	if (walked >= 0 && fd != -ENAMETOOLONG)
 		tt_facility_refuse(TT_FACILITY_OPENAT2, fd);
 	return walked;
+}
+
+/* The same for a file, without openat2: then no link at all is followed. */
+static int fd_walk_to_file(int root_fd, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char parent[PATH_MAX];
+
+	if (!slash)
+		return tt_fd_open_read(root_fd, path);
+	if ((size_t)(slash - path) >= sizeof parent)
+		return -ENAMETOOLONG;
+	memcpy(parent, path, (size_t)(slash - path));
+	parent[slash - path] = '\0';
+	TT_FD_AUTO dir_fd = fd_walk_beneath(root_fd, parent);
+
+	return dir_fd < 0 ? dir_fd : tt_fd_open_read(dir_fd, slash + 1);
+}
+
+int tt_fd_open_read_beneath(int root_fd, const char *path)
+{
+	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+
+	if (tt_facility_is_refused(TT_FACILITY_OPENAT2))
+		return fd_walk_to_file(root_fd, path);
+	int fd = fd_openat2(root_fd, path, flags | O_NOATIME, 0);
+
+	if (fd == -EPERM)
+		fd = fd_openat2(root_fd, path, flags, 0);
+	return tt_facility_may_be_refusal(fd) ? fd_walk_to_file(root_fd, path) : fd;
 }
 
 int tt_fd_open_path(const char *path, int flags)

@@ -61,6 +61,11 @@ int tt_fd_create(int dir_fd, const char *name);
  * is refused). Any thread. */
 int tt_fd_open_beneath(int root_fd, const char *path);
 
+/* Opens a regular file for reading by a path below `root_fd`, as tt_fd_open_read(). Links are
+ * followed as long as they stay below it: -EXDEV if one does not (without openat2 none is followed:
+ * -ELOOP, -ENOTDIR). Any thread. */
+int tt_fd_open_read_beneath(int root_fd, const char *path);
+
 /* Opens a path as the user wrote it on the command line: links are followed, that is what was asked
  * for. Only for reading: access times stay where the owner is the user. */
 int tt_fd_open_path(const char *path, int flags);

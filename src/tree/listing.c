@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "sys/fd.h"
-#include "tree/filter.h"
+#include "tree/filter_dir.h"
 
 enum {
 	LISTING_BUFFER_BYTES = 32768
@@ -51,7 +51,7 @@ static bool listing_is_excluded(
 {
 	char path[PATH_MAX + NAME_MAX + 2];
 
-	if (tt_filter_is_empty(options->filter))
+	if (!options->rules)
 		return false;
 	size_t length = strlen(options->path), name_length = strlen(name);
 
@@ -61,7 +61,7 @@ static bool listing_is_excluded(
 	if (length > 0)
 		path[length++] = '/';
 	memcpy(path + length, name, name_length + 1);
-	return tt_filter_is_excluded(options->filter, path, is_dir);
+	return tt_filter_dir_excludes(options->rules, path, is_dir, false);
 }
 
 /* The target of a link, into the arena. */

@@ -13,7 +13,7 @@
 #include "base/arena.h"
 #include "tree/entry.h"
 
-struct tt_filter;
+struct tt_filter_dir;
 
 struct tt_listing {
 	struct tt_entry *entries;
@@ -23,7 +23,7 @@ struct tt_listing {
 };
 
 struct tt_listing_options {
-	const struct tt_filter *filter; /* excluded names are left out; may be NULL */
+	const struct tt_filter_dir *rules; /* excluded names are left out; may be NULL */
 	const char *path; /* of the directory, relative to the root of the transfer, "" for the root
 			     itself */
 	bool read_links;  /* fill in targets of symbolic links */

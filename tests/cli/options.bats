@@ -151,6 +151,7 @@ refuses() {
 		case $status in
 		4) [[ $output == *"option $name of rsync is not supported by tiptoe yet"* ]] || { echo "$name: $output"; return 1; } ;;
 		0) [[ $name == --help || $name == --version || $name == -V ]] || { echo "$name: exit 0"; return 1; } ;;
+		11) [[ $name == --exclude-from || $name == --include-from ]] || { echo "$name: exit 11"; return 1; } ;;
 		1) [[ $output != *unknown* && ! $output =~ "takes no" ]] || { echo "$name: $output"; return 1; } ;;
 		*) echo "$name: exit $status"; return 1 ;;
 		esac
@@ -196,6 +197,8 @@ refuses() {
 
 @test "an option without its argument, or with one it does not take, is refused" {
 	refuses 1 "--exclude needs an argument: PATTERN" -a a b --exclude
+	refuses 1 "-f needs an argument: RULE" -a a b -vf
+	refuses 1 "--filter needs an argument: RULE" -a a b --filter
 	refuses 1 "--stats takes no argument" --stats=x a b
 	refuses 1 "--no-perms takes no argument" --no-perms=x a b
 }
@@ -214,6 +217,18 @@ refuses() {
 	refuses 1 "--reflink=always clones whole files: it does not go with --append" -a --reflink=always --append a b
 	refuses 1 "--reflink=always clones whole files: it does not go with --append" -a --reflink=always --append-verify a b
 	refuses 1 "--dirty-limit=-1 is no size" --dirty-limit=-1 a b
+}
+
+@test "a filter rule that does not parse is named, with its file and line" {
+	refuses 1 '-f: filter rule "x y": a rule begins with' -a -f "x y" a b
+	refuses 1 '-f: filter rule "x": a rule begins with' -afx a b
+	refuses 1 '--filter: filter rule "-e y": '"'e' is no modifier" -a --filter="-e y" a b
+	refuses 1 '--exclude: filter rule "- ": its pattern or file is missing' -a --exclude "- " a b
+	printf -- '- a\n\n# b\n: \n' > rules
+	refuses 1 'filter rule ": " in rules, line 4: its pattern or file is missing' -a -f ". rules" a b
+	refuses 11 'reading filter rules from nowhere: No such file or directory' -a --exclude-from=nowhere a b
+	printf -- '. nowhere\n' > rules
+	refuses 11 'reading filter rules from nowhere, as rules, line 1, says: No such file or directory' -a -f ". rules" a b
 }
 
 @test "deletion without -r and two phases of deletion are refused" {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Random patterns: what rsync lets through and what tiptoe's filter lets through must be the same.
 
-filter_random.py FILTERTOOL [COUNT [SEED]]: COUNT sets of one to three rules over one tree of names. Exits 77 without rsync.
+filter_random.py FILTERTOOL [COUNT [SEED]]: COUNT (250) sets of one to three rules over one tree of names. Exits 77 without rsync.
 """
 import os
 import random
@@ -36,12 +36,26 @@ def make_tree(root, rng):
     return names
 
 
+# What stands before a pattern in --filter, and rules that do not parse.
+PREFIXES = ["- ", "-_", "+ ", "exclude ", "include ", "-,", "-! ", "+! ", "-s ", "+s ", "-r ", "-sr ", "-p ", "-x ", "-/ ", "+/ ", "-/! ", "H ", "S ", "P ", "R ",
+            "hide ", "show_", "protect ", "risk ", "-!p ", "exclude,! ", "H! ", "S/ "]
+BROKEN = ["-", "- ", "+", "x a", "exclude", "excluded a", "-e a", "-n a", "-w a", "Hs a", "Pr a", "HC", "--", "-+ a", "! a", "!", "clear", "clear a", "clear,", ", a", "- a ",
+          "-C a", ":! a", ".! a", "  - a", "exclude\ta", "-\ta", "_a", "S,", "-,/ a", "!,", "-,", "include,", "-- a", ":-+ a", ":C- a", ":CC"]
+
+
 def random_rules(rng):
     rules = []
     for _ in range(rng.choice([1, 1, 2, 3])):
         text = "".join(rng.choice(ATOMS) for _ in range(rng.randint(1, 5)))
+        if rng.random() < 0.4:
+            prefix = rng.choice(PREFIXES)
+            if "/" in prefix and rng.random() < 0.7:
+                # The end of the path to the source, which they see, too.
+                text = rng.choice(["s/", "*/s/", "/**/s/", "s/**", "**/s/", "/*/*/s/"]) + text
+            rules.append("--filter=" + prefix + text)
+            continue
         rules.append(rng.choice(["--exclude=", "--exclude=", "--include="]) + text)
-    if rules[-1].startswith("--include="):
+    if "--include=" in rules[-1] or rules[-1].startswith(("--filter=+", "--filter=i", "--filter=S", "--filter=s")):
         rules.append("--exclude=" + rng.choice(["*", "**", "*/", "a*", "/*/*"]))
     return rules
 
@@ -51,7 +65,7 @@ def main():
         print("no rsync")
         return 77
     tool = sys.argv[1]
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else 400
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else 250
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     rng = random.Random(seed)
     work = tempfile.mkdtemp(prefix="filter-random-")
@@ -63,9 +77,11 @@ def main():
         names = make_tree(source, rng)
         sets = [["--exclude=" + p] for p in FIXED] + [["--include=" + p, "--exclude=*"] for p in FIXED]
         sets += [["--exclude=" + p, "--exclude=b"] for p in ("!", "- !", "")] + [["--exclude=b", "--exclude=!", "--exclude=a"]]
+        sets += [["--filter=" + rule, "--exclude=b"] for rule in BROKEN]
+        sets += [["--filter=" + prefix + "a", "--exclude=a*"] for prefix in PREFIXES]
         sets += [random_rules(rng) for _ in range(count)]
         request = "".join("\n".join(rules) + "\n\n" + "\n".join(names) + "\n\n" for rules in sets)
-        answer = subprocess.run([tool, "-"], input=request, stdout=subprocess.PIPE, text=True, check=True).stdout.split("%%\n")
+        answer = subprocess.run([tool, "-", source], input=request, stdout=subprocess.PIPE, text=True, check=True).stdout.split("%%\n")
         wrong = left_out = 0
         for rules, ours in zip(sets, answer):
             done = subprocess.run(["rsync", "-an8", "--out-format=%n"] + rules + [source + "/", destination + "/"],

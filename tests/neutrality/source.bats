@@ -260,3 +260,24 @@ time.sleep(60)' &
 	expect "pages of the source in the end" "$(resident src)" == 0
 	expect "pages of the destination in the end" "$(resident dst)" == 0
 }
+
+@test "files with filter rules, in both trees and on the command line, stay as they were" {
+	local i
+	make_file src/odd 9999
+	for i in {1..20}; do
+		mkdir -p "src/d$i" "dst/d$i"
+		touch "src/d$i/name.o" "dst/d$i/other.o"
+		seq -f '- nothing%g' 2000 >"src/d$i/.rsync-filter"
+		{ seq -f '- nothing%g' 2000; echo '- *.o'; } >"dst/d$i/.rsync-filter"
+	done
+	seq -f 'pattern%g' 5000 >patterns
+	sync
+	for i in nothing some; do
+		cachemap evict src dst patterns
+		[[ $i == nothing ]] || for file in src/d7/.rsync-filter dst/d8/.rsync-filter patterns; do
+			warm "$file" --all
+		done
+		leaves_as_found . tiptoe 0 -a -FF --exclude-from=patterns --delete src/ dst
+		expect "names that are protected" "$(find dst -name other.o | wc -l)" == 20
+	done
+}
