@@ -6,8 +6,10 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cache/neutral_whole.h"
+#include "sync/turn.h"
 #include "sync/volume.h"
 
 /* How a file is read, and by whom. */
@@ -22,11 +24,20 @@ static int rules_read(void *context, int fd, char **ret_text, size_t *ret_bytes)
 	const struct rules_reading *reading = context;
 	struct tt_volume *volume = tt_volume_get(reading->engine, fd, reading->near);
 
+	struct tt_turn turn;
+	struct stat st;
+
 	if (!volume)
 		return -ENOMEM;
-	return tt_neutral_whole_read(fd, TT_FILTER_FILE_MOST_BYTES,
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	tt_turn_take(&turn, reading->worker, volume, st.st_ino);
+	int r = tt_neutral_whole_read(fd, TT_FILTER_FILE_MOST_BYTES,
 		reading->engine->policy.cache.mode, &volume->neutral, &reading->worker->cache_stats,
 		ret_text, ret_bytes);
+
+	tt_turn_end(&turn);
+	return r;
 }
 
 int tt_rules_begin(const struct tt_engine *engine, enum tt_filter_side side, const char *path,
