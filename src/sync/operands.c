@@ -111,6 +111,18 @@ static void operands_add_contents(struct tt_engine *engine, struct tt_dir *root,
 	operands_add_layer(engine, root, fd, false, path);
 }
 
+/* The layer that was added last, and its entry. */
+static void operands_drop_named(struct tt_dir *root)
+{
+	unsigned last = --root->layer_count;
+
+	root->source.count--;
+	tt_filter_dir_release(root->source_rules[last]);
+	root->source_rules[last] = NULL;
+	tt_fd_close(root->source_fds[last]);
+	root->source_fds[last] = -1;
+}
+
 static void operands_add_named(struct tt_engine *engine, struct tt_dir *root, const char *path,
 	const struct operand *operand)
 {
@@ -126,21 +138,13 @@ static void operands_add_named(struct tt_engine *engine, struct tt_dir *root, co
 	}
 	const struct tt_entry *entry = &root->source.entries[root->source.count - 1];
 
-	if (tt_entry_is_dir(entry) && !engine->policy.plan.recursive) {
-		operands_tell_skipped(engine, entry->name);
-		root->source.count--;
-		tt_fd_close(fd);
-		return;
-	}
 	operands_add_layer(engine, root, fd, true, operand->parent);
 	if (tt_filter_dir_excludes(root->source_rules[root->layer_count - 1], entry->name,
 		    tt_entry_is_dir(entry), false)) {
-		root->source.count--;
-		root->layer_count--;
-		tt_filter_dir_release(root->source_rules[root->layer_count]);
-		root->source_rules[root->layer_count] = NULL;
-		root->source_fds[root->layer_count] = -1;
-		tt_fd_close(fd);
+		operands_drop_named(root);
+	} else if (tt_entry_is_dir(entry) && !engine->policy.plan.recursive) {
+		operands_tell_skipped(engine, entry->name);
+		operands_drop_named(root);
 	}
 }
 

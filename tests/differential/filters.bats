@@ -350,6 +350,7 @@ extra.c'
 		rm -rf r t
 		mkdir r t
 		compare_unordered -ai -f "$filter" ../s/a.o ../s/a.c ../s/dir ./
+		compare_unordered -lptv -f "$filter" ../s/a.c ../s/dir ./
 	done
 }
 
