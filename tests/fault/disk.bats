@@ -69,6 +69,27 @@ nothing_is_torn() { # DST
 	treecmp --no-dir-times src disk/dst
 }
 
+# What waits for room must not wait for itself: a name that leads because the first one found no room is copied in the middle of an arrival.
+@test "groups of links for which there is no room, on a disk that is really full: an end, whatever the workers" {
+	local option mounted=$PWD/disk
+	mkdir hs
+	seq 5000000 | head -c $((400 * 90000)) | split -b 90000 -a 3 -d --additional-suffix=.a - hs/g
+	for name in b c d; do
+		for file in hs/*.a; do echo "$file ${file%a}$name"; done
+	done | xargs -n 2 ln
+	(cd hs && md5sum -- *) | sort >sums
+	for option in "" --workers=2 --workers=8 --dirty-limit=1M; do
+		remove_disks "$PWD"
+		make_disk "$mounted" 24M
+		run timeout -k 5 60 "$TIPTOE" -aH $option hs/ disk/d
+		check_run 11
+		[[ $output == *"No space left on device"* ]]
+		[ -z "$(temporaries disk)" ]
+		(cd disk/d && md5sum -- *) | sort | comm -13 sums - >torn
+		[ ! -s torn ]
+	done
+}
+
 @test "a disk with no inode left: the path, a right exit code, nothing torn" {
 	make_disk "$PWD/disk" 32M ext4 -N 64
 	mkdir old
