@@ -12,7 +12,8 @@
 enum {
 	NEUTRAL_SMALLEST_BYTES = 65536,
 	NEUTRAL_PATIENCE_NS = 2000000,
-	NEUTRAL_MOST_PATIENCE = 10, /* times per file */
+	NEUTRAL_LEAST_PATIENCE_NS = 50000000, /* that a thread may always have */
+	NEUTRAL_MOST_PATIENCE = 10,           /* times per file */
 };
 
 static uint64_t neutral_ask(int fd, uint64_t from, uint64_t length, struct tt_neutral_stats *stats)
@@ -107,7 +108,8 @@ uint64_t tt_neutral_drop_left(int fd, enum tt_residency_method method, uint64_t 
 		if (tt_residency_count(fd, method, from, to == 0 ? 0 : to - from, &count) < 0
 			|| count.resident_pages <= count.dirty_pages + count.writeback_pages)
 			break;
-		if (stats->patience_ns * 100 > tt_clock_now_ns() - stats->start_ns)
+		if (stats->patience_ns >= NEUTRAL_LEAST_PATIENCE_NS
+			&& stats->patience_ns * 100 > tt_clock_now_ns() - stats->start_ns)
 			break;
 		nanosleep(&(struct timespec){.tv_nsec = NEUTRAL_PATIENCE_NS}, NULL);
 		left = tt_neutral_drop(fd, method, from, to, stats);

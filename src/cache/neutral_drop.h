@@ -24,8 +24,9 @@ bool tt_neutral_drop_too_dear(const struct tt_neutral_stats *stats);
 
 /* For `left` pages of [from, to) that would not go: asks again a few times, two milliseconds apart,
  * unless all of them are dirty. Reclaim and compaction take pages off the lists 32 at a time and
- * hold them for a moment (mm/vmscan.c, SWAP_CLUSTER_MAX; mm/compaction.c, Linux 6.18), a device may
- * still hold those of its last request; what is mapped stays mapped. May take 1 % of the time since
- * the start. Returns what is left. Sleeps. */
+ * hold them for a moment (mm/vmscan.c, SWAP_CLUSTER_MAX; mm/compaction.c, Linux 6.18); so does the
+ * thread that started their writeback with up to 31 of them, if it was preempted
+ * (mm/page-writeback.c, folio_batch); what is mapped stays mapped. May take 1 % of the time since
+ * the start, 50 ms at least. Returns what is left. Sleeps. */
 uint64_t tt_neutral_drop_left(int fd, enum tt_residency_method method, uint64_t from, uint64_t to,
 	uint64_t left, struct tt_neutral_stats *stats);
