@@ -23,6 +23,8 @@ setup_trees() {
 	mkdir -p home base
 	make_tree s
 	make_tree base
+	# What only the source has: that it is left out is seen.
+	rm -r base/{TAGS,core,ab.txt,build/keep,dir/sub/a.o,dir/sub/deep/z.c,CVS,"with space",'x*y','d[1]',.hidden}
 	# What only the destination has, and what is another version.
 	mkdir -p base/gone/sub base/dir/gone base/old
 	local name
@@ -112,7 +114,7 @@ rules() { # WHERE FILE LINES...
 	in_phases --include-from=../patterns --exclude='*'
 	printf 'core\n!\n*.o' >patterns
 	in_phases --exclude=TAGS --exclude-from ../patterns
-	printf '*.o\0core\n\0; a\0#b\0' >patterns
+	printf '*.o\0TAGS\0core\n\0; a\0#b\0ab.txt' >patterns
 	in_phases -0 --exclude-from=../patterns
 	in_phases --exclude-from=../patterns --from0
 	in_phases --from0 --no-from0 --exclude-from=../patterns
@@ -237,6 +239,7 @@ extra.c'
 	setup_trees
 	rules both .rules '- *.o'
 	in_phases -f ': .rules' -f '+ *.o' -f ':n- .rules'
+	in_phases -f ':s .rules' -f ': .rules'
 	in_phases -f '+ a.o' -f ':- .rules' -f '!' -f ': .rules'
 }
 
