@@ -48,17 +48,33 @@ _tiptoe()
 		mapfile -t COMPREPLY < <(compgen -W '
 			-a --archive
 			-r --recursive
+			-d --dirs
+			--old-dirs
+			--old-d
 			-l --links
 			-H --hard-links
 			-p --perms
+			-E --executability
+			--chmod=
 			-t --times
+			-O --omit-dir-times
+			-J --omit-link-times
+			-U --atimes
+			--open-noatime
 			-o --owner
 			-g --group
+			--chown=
+			--usermap=
+			--groupmap=
+			--super
 			-D
 			--devices
 			--specials
 			--numeric-ids
 			-x --one-file-system
+			--max-size=
+			--min-size=
+			-m --prune-empty-dirs
 			--exclude=
 			--include=
 			--exclude-from=
@@ -70,6 +86,7 @@ _tiptoe()
 			-c --checksum
 			--size-only
 			-I --ignore-times
+			-@ --modify-window=
 			-u --update
 			--existing
 			--ignore-non-existing
@@ -81,6 +98,7 @@ _tiptoe()
 			--append-verify
 			--preallocate
 			--no-seek-hole
+			--mkpath
 			--reflink=
 			--fsync
 			-n --dry-run
@@ -88,8 +106,15 @@ _tiptoe()
 			--del
 			--delete-before
 			--delete-during
+			--delete-delay
 			--delete-after
 			--delete-excluded
+			--max-delete=
+			--force
+			--ignore-errors
+			--remove-source-files
+			--ignore-missing-args
+			--delete-missing-args
 			-v --verbose
 			-q --quiet
 			-i --itemize-changes

@@ -54,7 +54,8 @@ void tt_neutral_old_deinit(struct tt_neutral_old *old)
 }
 
 /* Reads pages back, just these: FADV_RANDOM switches read-ahead off for the descriptor
- * (mm/fadvise.c). */
+ * (mm/fadvise.c). The time of the last access has been set (-U), and stays where that is permitted.
+ */
 static uint64_t neutral_warm(int fd, uint64_t pages, const struct tt_neutral_old *old)
 {
 	const uint64_t page = tt_residency_page_bytes();
@@ -64,6 +65,10 @@ static uint64_t neutral_warm(int fd, uint64_t pages, const struct tt_neutral_old
 	if (pages > old->pages)
 		pages = old->pages;
 	posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags >= 0)
+		(void)fcntl(fd, F_SETFL, flags | O_NOATIME);
 	for (uint64_t at = 0; at < pages;) {
 		uint64_t run = at;
 

@@ -31,6 +31,8 @@
  *	tree/filter_dir.c	rules from files in the trees
  *	tree/wildmatch.c	rsync's wildcards
  *	tree/meta.c		owner, mode, times in order
+ *	tree/modes.c		what --chmod makes of modes
+ *	tree/idmap.c		which owner stands for which
  *	tree/stage.c		temporaries and their atomic arrival
  *	tree/sweep.c		those that dead runs left
  *	tree/linkset.c		which names are one inode
@@ -54,10 +56,12 @@
  *	copy/writer.c		paced windows of one file
  *	copy/stream.c		large files through the ring
  *	sync/operands.c		the roots from the command line
+ *	sync/mkpath.c		directories above the destination
  *	sync/order.c		which name of a file leads
  *	sync/planner.c		the walk in rsync's order
  *	sync/planner_entries.c	names in one directory become jobs
  *	sync/turn.c		nobody else of us is to read the same file
+ *	sync/prune.c		directories with nothing in them
  *	sync/verify.c		counts what is left at the end
  *	sync/rules.c		filter rules of both trees
  *	sync/lister.c		directories ahead of need
@@ -65,6 +69,8 @@
  *	sync/compare.c		contents under -c
  *	sync/dir.c		one directory in progress
  *	sync/deleter.c		what the source does not have
+ *	sync/delayed.c		what is deleted only at the end
+ *	sync/moved.c		sources that have been copied go
  *	sync/volume.c		one file system and its means
  *	sync/plan.c		what to do about one
  *	sync/reason.c		why it failed, in words
@@ -79,6 +85,7 @@
  *	sync/finish.c		directories after their last child
  *	cli/options.c		argv to policies
  *	cli/rulereader.c	files with filter rules
+ *	cli/optionvalue.c	what stands behind an option's =
  *	cli/optiontable.c	one row per option, help
  *	cli/report.c		rsync's lines, stats, status line
  *	cli/progress.c		rate, remaining time, files
@@ -230,6 +237,8 @@ static enum tt_exit main_copy(const struct tt_options *options)
 		.stats = options->stats,
 		.dry_run = options->engine.dry_run,
 		.recursive = options->engine.plan.recursive,
+		.dirs = options->engine.plan.dirs,
+		.prune_empty_dirs = options->engine.prune_empty_dirs,
 		.verify_cache = options->engine.verify_cache,
 		.delete_mode = options->engine.delete_mode,
 		.update = options->engine.plan.update,

@@ -15,15 +15,16 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/optiontable.h"
+#include "cli/optionvalue.h"
 #include "cli/rulereader.h"
 #include "sys/fd.h"
 #include "tree/filter.h"
-
-#define OPTIONS_WORKERS_MAX 256
+#include "tree/idmap.h"
+#include "tree/modes.h"
 
 int tt_options_init(struct tt_options *options)
 {
-	*options = (struct tt_options){.human_readable = 1};
+	*options = (struct tt_options){.human_readable = 1, .dirs = TT_OPTIONS_DIRS_UNSAID};
 	options->engine.plan.is_super = geteuid() == 0;
 	options->engine.meta.is_super = geteuid() == 0;
 	options->engine.overrides_modes = tt_fd_overrides_modes();
@@ -33,13 +34,14 @@ int tt_options_init(struct tt_options *options)
 void tt_options_deinit(struct tt_options *options)
 {
 	tt_filter_free(options->filter);
+	tt_modes_free(options->modes);
+	tt_idmap_free(options->users);
+	tt_idmap_free(options->groups);
 	free(options->operands);
 	*options = (struct tt_options){0};
 }
 
-/* Writes the message, with what the user typed made safe, and returns `code`. */
-__attribute__((format(printf, 3, 4))) static enum tt_exit options_fail(
-	char *message, enum tt_exit code, const char *format, ...)
+enum tt_exit tt_options_fail(char *message, enum tt_exit code, const char *format, ...)
 {
 	char raw[TT_OPTIONS_MESSAGE_SIZE / 5];
 	va_list args;
@@ -59,74 +61,6 @@ struct options_use {
 	bool negated;
 };
 
-static enum tt_exit options_set_cache(
-	struct tt_options *options, const struct options_use *use, char *message)
-{
-	static const struct {
-		const char *name;
-		enum tt_cache_mode mode;
-	} modes[] = {{"leave", TT_CACHE_LEAVE}, {"keep", TT_CACHE_KEEP}, {"drop", TT_CACHE_DROP},
-		{"direct", TT_CACHE_DIRECT}};
-
-	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-		if (strcmp(use->value, modes[i].name) == 0) {
-			options->engine.cache.mode = modes[i].mode;
-			return TT_EXIT_OK;
-		}
-	}
-	return options_fail(message, TT_EXIT_USAGE,
-		"%s=%s is no policy: it takes leave, keep, drop or direct", use->typed, use->value);
-}
-
-static enum tt_exit options_set_reflink(
-	enum tt_clone_mode *mode, const struct options_use *use, char *message)
-{
-	static const char *const names[] = {
-		[TT_CLONE_AUTO] = "auto", [TT_CLONE_ALWAYS] = "always", [TT_CLONE_NEVER] = "never"};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(use->value, names[i]) == 0) {
-			*mode = (enum tt_clone_mode)i;
-			return TT_EXIT_OK;
-		}
-	}
-	return options_fail(message, TT_EXIT_USAGE, "%s=%s: it takes auto, always or never",
-		use->typed, use->value);
-}
-
-static enum tt_exit options_set_size(uint64_t *size, const struct options_use *use, char *message)
-{
-	int r = tt_units_parse_size(use->value, 'b', size);
-
-	if (r == 0 && *size >= TT_CACHE_DIRTY_LEAST_BYTES)
-		return TT_EXIT_OK;
-	if (r == 0 && *size > 0)
-		return options_fail(message, TT_EXIT_USAGE,
-			"%s=%s is too little to copy with: it takes at least 256K (is a suffix "
-			"missing, as in 48M?)",
-			use->typed, use->value);
-	return options_fail(message, TT_EXIT_USAGE,
-		"%s=%s is %s: it takes a number of bytes above 0 with an optional suffix, as 500K, "
-		"64M or 1.5GB",
-		use->typed, use->value,
-		r == -ERANGE ? "out of range"
-		: r          ? "no size"
-			     : "nothing");
-}
-
-static enum tt_exit options_set_workers(
-	unsigned *workers, const struct options_use *use, char *message)
-{
-	int64_t number;
-
-	if (tt_units_parse_number(use->value, 1, OPTIONS_WORKERS_MAX, &number) < 0)
-		return options_fail(message, TT_EXIT_USAGE,
-			"%s=%s: it takes a whole number from 1 to %d", use->typed, use->value,
-			OPTIONS_WORKERS_MAX);
-	*workers = (unsigned)number;
-	return TT_EXIT_OK;
-}
-
 static enum tt_exit options_add_rule(struct tt_options *options, const char *typed,
 	enum tt_filter_kind kind, const char *text, char *message)
 {
@@ -134,9 +68,9 @@ static enum tt_exit options_add_rule(struct tt_options *options, const char *typ
 	int r = tt_filter_add(options->filter, kind, text, &error);
 
 	if (r == -ENOMEM)
-		return options_fail(message, TT_EXIT_MEMORY, "%s: %s", typed, tt_error_text(r));
+		return tt_options_fail(message, TT_EXIT_MEMORY, "%s: %s", typed, tt_error_text(r));
 	if (r < 0)
-		return options_fail(message, error.is_file ? TT_EXIT_FILE_IO : TT_EXIT_USAGE,
+		return tt_options_fail(message, error.is_file ? TT_EXIT_FILE_IO : TT_EXIT_USAGE,
 			"%s: %s", typed, error.text);
 	return TT_EXIT_OK;
 }
@@ -180,7 +114,7 @@ static enum tt_exit options_apply(
 	void *field = (char *)options + use->row->offset;
 
 	if (use->row->type == TT_OPTIONTABLE_REFUSED)
-		return options_fail(message, TT_EXIT_UNSUPPORTED,
+		return tt_options_fail(message, TT_EXIT_UNSUPPORTED,
 			"option %s of rsync is not supported by tiptoe yet", use->typed);
 
 	switch (use->row->type) {
@@ -190,14 +124,6 @@ static enum tt_exit options_apply(
 	case TT_OPTIONTABLE_COUNT:
 		*(unsigned *)field = use->negated ? 0 : *(unsigned *)field + 1;
 		return TT_EXIT_OK;
-	case TT_OPTIONTABLE_SIZE:
-		return options_set_size(field, use, message);
-	case TT_OPTIONTABLE_WORKERS:
-		return options_set_workers(field, use, message);
-	case TT_OPTIONTABLE_CACHE:
-		return options_set_cache(options, use, message);
-	case TT_OPTIONTABLE_REFLINK:
-		return options_set_reflink(field, use, message);
 	case TT_OPTIONTABLE_PATTERN_EXCLUDE:
 		return options_add_rule(
 			options, use->typed, TT_FILTER_EXCLUDE, use->value, message);
@@ -233,6 +159,35 @@ static enum tt_exit options_apply(
 	case TT_OPTIONTABLE_NODES:
 		options->engine.plan.devices = options->engine.plan.specials = !use->negated;
 		return TT_EXIT_OK;
+	case TT_OPTIONTABLE_DIRS:
+		options->dirs = use->negated ? TT_OPTIONS_DIRS_NO : TT_OPTIONS_DIRS_YES;
+		return TT_EXIT_OK;
+	case TT_OPTIONTABLE_OLD_DIRS:
+		options->dirs = TT_OPTIONS_DIRS_OLD;
+		return TT_EXIT_OK;
+	case TT_OPTIONTABLE_SUPER:
+		options->engine.plan.is_super = options->engine.meta.is_super = !use->negated;
+		return TT_EXIT_OK;
+	case TT_OPTIONTABLE_IGNORE_MISSING:
+		if (options->engine.missing != TT_MISSING_DELETE)
+			options->engine.missing = TT_MISSING_IGNORE;
+		return TT_EXIT_OK;
+	case TT_OPTIONTABLE_DELETE_MISSING:
+		options->engine.missing = TT_MISSING_DELETE;
+		return TT_EXIT_OK;
+	case TT_OPTIONTABLE_SIZE:
+	case TT_OPTIONTABLE_WORKERS:
+	case TT_OPTIONTABLE_CACHE:
+	case TT_OPTIONTABLE_REFLINK:
+	case TT_OPTIONTABLE_MAX_DELETE:
+	case TT_OPTIONTABLE_MAX_SIZE:
+	case TT_OPTIONTABLE_MIN_SIZE:
+	case TT_OPTIONTABLE_WINDOW:
+	case TT_OPTIONTABLE_CHMOD:
+	case TT_OPTIONTABLE_CHOWN:
+	case TT_OPTIONTABLE_USERMAP:
+	case TT_OPTIONTABLE_GROUPMAP:
+		return tt_optionvalue_set(options, use->row->type, use->typed, use->value, message);
 	case TT_OPTIONTABLE_REFUSED:
 		break;
 	}
@@ -275,7 +230,7 @@ static enum tt_exit options_parse_long(struct tt_options *options, const char *t
 
 	snprintf(typed, sizeof(typed), "--%.*s", (int)length, name);
 	if (options_is_delta_request(name, length))
-		return options_fail(message, TT_EXIT_UNSUPPORTED,
+		return tt_options_fail(message, TT_EXIT_UNSUPPORTED,
 			"option %s of rsync is not supported by tiptoe yet", typed);
 	if (!use.row) {
 		use.row = options_find_negated(name, length);
@@ -285,15 +240,16 @@ static enum tt_exit options_parse_long(struct tt_options *options, const char *t
 		char bare[64];
 		snprintf(bare, sizeof(bare), "%.*s", (int)length, name);
 		const char *suggestion = tt_optiontable_suggest(bare, near);
-		return options_fail(message, TT_EXIT_USAGE, "unknown option %s%s%s%s", typed,
+		return tt_options_fail(message, TT_EXIT_USAGE, "unknown option %s%s%s%s", typed,
 			suggestion ? "; did you mean --" : "", suggestion ? suggestion : "",
 			suggestion ? "?" : "");
 	}
 	if (use.row->type != TT_OPTIONTABLE_REFUSED) {
 		if (use.value && !use.row->argument && use.row->type != TT_OPTIONTABLE_PROBE)
-			return options_fail(message, TT_EXIT_USAGE, "%s takes no argument", typed);
+			return tt_options_fail(
+				message, TT_EXIT_USAGE, "%s takes no argument", typed);
 		if (!use.value && use.row->argument && !*next)
-			return options_fail(message, TT_EXIT_USAGE, "%s needs an argument: %s",
+			return tt_options_fail(message, TT_EXIT_USAGE, "%s needs an argument: %s",
 				typed, use.row->argument);
 		if (!use.value && use.row->argument) {
 			use.value = *next;
@@ -315,20 +271,23 @@ static enum tt_exit options_parse_short(struct tt_options *options, const char *
 		enum tt_exit code;
 
 		if (!use.row && text[2])
-			return options_fail(
+			return tt_options_fail(
 				message, TT_EXIT_USAGE, "unknown option %s in %s", typed, text);
 		if (!use.row)
-			return options_fail(message, TT_EXIT_USAGE, "unknown option %s", typed);
-		if (use.row->argument) {
-			use.value = letter[1] ? letter + 1 + (letter[1] == '=') : *next;
-			*ret_used = !letter[1];
-			if (!use.value)
-				return options_fail(message, TT_EXIT_USAGE,
-					"%s needs an argument: %s", typed, use.row->argument);
-			return options_apply(options, &use, message);
+			return tt_options_fail(message, TT_EXIT_USAGE, "unknown option %s", typed);
+		bool takes = use.row->argument && use.row->type != TT_OPTIONTABLE_REFUSED;
+
+		if (takes && letter[1]) {
+			use.value = letter + 1 + (letter[1] == '=');
+		} else if (takes && *next) {
+			use.value = *next;
+			*ret_used = 1;
+		} else if (takes) {
+			return tt_options_fail(message, TT_EXIT_USAGE, "%s needs an argument: %s",
+				typed, use.row->argument);
 		}
 		code = options_apply(options, &use, message);
-		if (code != TT_EXIT_OK)
+		if (code != TT_EXIT_OK || takes)
 			return code;
 	}
 	return TT_EXIT_OK;
@@ -346,32 +305,67 @@ static bool options_is_remote(const char *operand)
 static enum tt_exit options_finish_probe(struct tt_options *options, char *message)
 {
 	if (options->operand_count + (options->probe_dir != NULL) > 1)
-		return options_fail(message, TT_EXIT_USAGE,
+		return tt_options_fail(message, TT_EXIT_USAGE,
 			"--probe copies nothing: it takes one directory and no SRC or DST");
 	if (options->operand_count == 1)
 		options->probe_dir = options->operands[0];
 	if (!options->probe_dir || !*options->probe_dir)
-		return options_fail(message, TT_EXIT_USAGE, "--probe needs a directory");
+		return tt_options_fail(message, TT_EXIT_USAGE, "--probe needs a directory");
 	return TT_EXIT_OK;
+}
+
+/* What the engine's layers are to know of one another's options. */
+static void options_share(struct tt_engine_policy *engine)
+{
+	engine->meta.perms = engine->plan.perms;
+	engine->meta.executability = engine->plan.executability;
+	engine->meta.times = engine->plan.times;
+	engine->meta.omit_dir_times = engine->plan.omit_dir_times;
+	engine->meta.omit_link_times = engine->plan.omit_link_times;
+	engine->meta.atimes = engine->plan.atimes;
+	engine->meta.exact_times = !engine->plan.has_window;
+	engine->meta.exact_files = engine->plan.checksum;
+	engine->meta.window_sec = engine->plan.window_sec;
+	engine->meta.owner = engine->plan.owner;
+	engine->meta.group = engine->plan.group;
+}
+
+/* -d, and its old form: -r with a filter behind all others. */
+static enum tt_exit options_set_dirs(struct tt_options *options, char *message)
+{
+	struct tt_plan_policy *plan = &options->engine.plan;
+	enum tt_exit code = TT_EXIT_OK;
+
+	if (options->dirs == TT_OPTIONS_DIRS_OLD) {
+		plan->recursive = true;
+		code = options_add_rule(options, "--old-dirs", TT_FILTER_EXCLUDE, "/*/*", message);
+	}
+	plan->dirs = options->dirs == TT_OPTIONS_DIRS_YES && !plan->recursive;
+	return code;
 }
 
 /* What several options mean together. */
 static enum tt_exit options_finish(struct tt_options *options, char *message)
 {
 	struct tt_engine_policy *engine = &options->engine;
-	int phases = options->delete_before + options->delete_during + options->delete_after;
-	enum tt_exit code = options_finish_filter(options, message);
+	int phases = options->delete_before + options->delete_during + options->delete_delay
+		     + options->delete_after;
+
+	enum tt_exit code = tt_optionvalue_finish(options, message);
 
 	if (code != TT_EXIT_OK)
 		return code;
-
-	engine->meta.perms = engine->plan.perms;
-	engine->meta.times = engine->plan.times;
-	engine->meta.exact_times = true;
-	engine->meta.owner = engine->plan.owner;
-	engine->meta.group = engine->plan.group;
+	code = options_set_dirs(options, message);
+	if (code == TT_EXIT_OK)
+		code = options_finish_filter(options, message);
+	if (code != TT_EXIT_OK)
+		return code;
+	engine->plan.atimes = options->atimes > 0;
+	options_share(engine);
 	engine->one_file_system = options->one_file_system > 0;
+	engine->omit_mounts = options->one_file_system > 1;
 	engine->silent = options->verbose == 0 && options->itemize == 0;
+	engine->tell_removed = options->verbose > 1;
 	engine->report_unchanged = options->verbose > 1 || options->itemize > 1;
 	engine->plan.append = options->append != TT_INPLACE_NO;
 	engine->inplace = engine->plan.append ? options->append
@@ -379,28 +373,27 @@ static enum tt_exit options_finish(struct tt_options *options, char *message)
 					      : TT_INPLACE_NO;
 
 	if (engine->plan.append && options->whole_file)
-		return options_fail(
+		return tt_options_fail(
 			message, TT_EXIT_USAGE, "--append cannot be used with --whole-file (-W)");
 	if (engine->reflink == TT_CLONE_ALWAYS && (engine->sparse || engine->preallocate))
-		return options_fail(message, TT_EXIT_USAGE,
+		return tt_options_fail(message, TT_EXIT_USAGE,
 			"--reflink=always shares blocks as they are: it does not go with %s",
 			engine->sparse ? "--sparse (-S)" : "--preallocate");
 	if (engine->reflink == TT_CLONE_ALWAYS && engine->plan.append)
-		return options_fail(message, TT_EXIT_USAGE,
+		return tt_options_fail(message, TT_EXIT_USAGE,
 			"--reflink=always clones whole files: it does not go with --append");
-	if (options->one_file_system > 1)
-		return options_fail(message, TT_EXIT_UNSUPPORTED,
-			"option -xx of rsync is not supported by tiptoe yet (-x is)");
 	if (phases > 1)
-		return options_fail(message, TT_EXIT_USAGE,
-			"only one of --delete-before, --delete-during and --delete-after is "
-			"possible");
+		return tt_options_fail(message, TT_EXIT_USAGE,
+			"only one of --delete-before, --delete-during, --delete-delay and "
+			"--delete-after is possible");
 	options->delete_any = options->delete_any || options->delete_excluded;
-	if ((options->delete_any || phases) && !engine->plan.recursive)
-		return options_fail(
-			message, TT_EXIT_USAGE, "--delete does not work without --recursive (-r)");
+	if ((options->delete_any || phases) && !engine->plan.recursive && !engine->plan.dirs)
+		return tt_options_fail(message, TT_EXIT_USAGE,
+			"--delete does not work without --recursive (-r) or --dirs (-d)");
 	if (options->delete_before)
 		engine->delete_mode = TT_DELETE_BEFORE;
+	else if (options->delete_delay)
+		engine->delete_mode = TT_DELETE_DELAY;
 	else if (options->delete_after)
 		engine->delete_mode = TT_DELETE_AFTER;
 	else if (options->delete_during || options->delete_any)
@@ -409,22 +402,22 @@ static enum tt_exit options_finish(struct tt_options *options, char *message)
 	if (options->probe)
 		return options_finish_probe(options, message);
 	if (options->json)
-		return options_fail(message, TT_EXIT_USAGE, "--json needs --probe");
+		return tt_options_fail(message, TT_EXIT_USAGE, "--json needs --probe");
 	for (unsigned i = 0; i < options->operand_count; i++) {
 		if (options_is_remote(options->operands[i]))
-			return options_fail(message, TT_EXIT_UNSUPPORTED,
+			return tt_options_fail(message, TT_EXIT_UNSUPPORTED,
 				"%s is on another machine, which is not supported by tiptoe yet (a "
 				"local name with a colon is written ./%s)",
 				options->operands[i], options->operands[i]);
 		if (!*options->operands[i])
-			return options_fail(message, TT_EXIT_USAGE,
+			return tt_options_fail(message, TT_EXIT_USAGE,
 				"an empty name is neither SRC nor DST (\".\" is)");
 	}
 	if (options->operand_count == 0)
-		return options_fail(message, TT_EXIT_USAGE,
+		return tt_options_fail(message, TT_EXIT_USAGE,
 			"usage: tiptoe [OPTION]... SRC [SRC]... DST (see tiptoe --help)");
 	if (options->operand_count == 1)
-		return options_fail(message, TT_EXIT_USAGE,
+		return tt_options_fail(message, TT_EXIT_USAGE,
 			"%s is to be copied, but where to? (tiptoe [OPTION]... SRC [SRC]... DST)",
 			options->operands[0]);
 	return TT_EXIT_OK;
@@ -443,7 +436,7 @@ enum tt_exit tt_options_parse(
 	}
 	options->operands = calloc((size_t)argc + 1, sizeof(*options->operands));
 	if (!options->operands)
-		return options_fail(message, TT_EXIT_MEMORY, "%s", tt_error_text(ENOMEM));
+		return tt_options_fail(message, TT_EXIT_MEMORY, "%s", tt_error_text(ENOMEM));
 
 	for (int i = 1; i < argc; i++) {
 		enum tt_exit code = TT_EXIT_OK;

@@ -17,6 +17,8 @@
 		.group = TT_OPTIONTABLE_OTHER, .since = "-",                                 \
 	}
 
+#define T(type) TT_OPTIONTABLE_##type
+
 #define FLAG    TT_OPTIONTABLE_FLAG
 #define COUNT   TT_OPTIONTABLE_COUNT
 #define WHAT    TT_OPTIONTABLE_WHAT
@@ -46,17 +48,33 @@
 const struct tt_optiontable_row tt_optiontable[] = {
 	{"archive", 'a', NULL, ARCHIVE, 0, WHAT, "the same as -rlptgoD (not -H)", "0.1", false},
 	{"recursive", 'r', NULL, FLAG, AT(engine.plan.recursive), WHAT, "go into directories", "0.1", true},
+	{"dirs", 'd', NULL, T(DIRS), 0, WHAT, "copy directories, but not what is in them", "0.1", true},
+	{"old-dirs", 0, NULL, T(OLD_DIRS), 0, WHAT, "the same by -r --exclude='/*/*'", "0.1", false},
+	{"old-d", 0, NULL, T(OLD_DIRS), 0, WHAT, "the same as --old-dirs", "0.1", false},
 	{"links", 'l', NULL, FLAG, AT(engine.plan.links), WHAT, "copy symbolic links as symbolic links", "0.1", true},
 	{"hard-links", 'H', NULL, FLAG, AT(engine.plan.hard_links), WHAT, "names of one inode stay names of one inode", "0.1", true},
 	{"perms", 'p', NULL, FLAG, AT(engine.plan.perms), WHAT, "keep permissions", "0.1", true},
+	{"executability", 'E', NULL, FLAG, AT(engine.plan.executability), WHAT, "without -p: keep whether a file can be executed", "0.1", false},
+	{"chmod", 0, "CHMOD", T(CHMOD), 0, WHAT, "change permissions on the way, as chmod(1) would; D or F in front: of directories or files only", "0.1", false},
 	{"times", 't', NULL, FLAG, AT(engine.plan.times), WHAT, "keep modification times", "0.1", true},
+	{"omit-dir-times", 'O', NULL, FLAG, AT(engine.plan.omit_dir_times), WHAT, "not those of directories", "0.1", true},
+	{"omit-link-times", 'J', NULL, FLAG, AT(engine.plan.omit_link_times), WHAT, "not those of symbolic links", "0.1", true},
+	{"atimes", 'U', NULL, COUNT, AT(atimes), WHAT, "keep times of access", "0.1", true},
+	{"open-noatime", 0, NULL, FLAG, AT(open_noatime), WHAT, "do not change times of access by reading (always so where it is permitted)", "0.1", true},
 	{"owner", 'o', NULL, FLAG, AT(engine.plan.owner), WHAT, "keep the owner (super-user only)", "0.1", true},
 	{"group", 'g', NULL, FLAG, AT(engine.plan.group), WHAT, "keep the group", "0.1", true},
+	{"chown", 0, "USER:GROUP", T(CHOWN), 0, WHAT, "everything becomes theirs; either may be missing", "0.1", false},
+	{"usermap", 0, "STRING", T(USERMAP), 0, WHAT, "owners that become others: FROM:TO,... by name, pattern, number or range", "0.1", false},
+	{"groupmap", 0, "STRING", T(GROUPMAP), 0, WHAT, "the same for groups", "0.1", false},
+	{"super", 0, NULL, T(SUPER), 0, WHAT, "try what only the super-user may; --no-super: do not, as super-user", "0.1", true},
 	{NULL, 'D', NULL, NODES, 0, WHAT, "the same as --devices --specials", "0.1", true},
 	{"devices", 0, NULL, FLAG, AT(engine.plan.devices), WHAT, "copy device nodes (super-user only)", "0.1", true},
 	{"specials", 0, NULL, FLAG, AT(engine.plan.specials), WHAT, "copy fifos and sockets", "0.1", true},
 	{"numeric-ids", 0, NULL, FLAG, AT(engine.meta.numeric_ids), WHAT, "owners and groups by number, not by name", "0.1", true},
-	{"one-file-system", 'x', NULL, COUNT, AT(one_file_system), WHAT, "do not cross into other file systems", "0.1", true},
+	{"one-file-system", 'x', NULL, COUNT, AT(one_file_system), WHAT, "do not cross into other file systems; twice: leave out their mount points, too", "0.1", true},
+	{"max-size", 0, "SIZE", T(MAX_SIZE), 0, WHAT, "copy no files that are larger", "0.1", false},
+	{"min-size", 0, "SIZE", T(MIN_SIZE), 0, WHAT, "copy no files that are smaller", "0.1", false},
+	{"prune-empty-dirs", 'm', NULL, FLAG, AT(engine.prune_empty_dirs), WHAT, "leave out directories with nothing but directories in them", "0.1", true},
 	{"exclude", 0, "PATTERN", EXCLUDE, 0, WHAT, "leave out names that match", "0.1", false},
 	{"include", 0, "PATTERN", INCLUDE, 0, WHAT, "do not leave out names that match; the first match of all patterns wins", "0.1", false},
 	{"exclude-from", 0, "FILE", EXFROM, 0, WHAT, "the same for the patterns in a file (-: standard input)", "0.1", false},
@@ -69,6 +87,7 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	{"checksum", 'c', NULL, FLAG, AT(engine.plan.checksum), HOW, "compare contents, not size and time", "0.1", true},
 	{"size-only", 0, NULL, FLAG, AT(engine.plan.size_only), HOW, "a file of the same size is the same", "0.1", false},
 	{"ignore-times", 'I', NULL, FLAG, AT(engine.plan.ignore_times), HOW, "copy also files of the same size and time", "0.1", false},
+	{"modify-window", '@', "NUM", T(WINDOW), 0, HOW, "times so many seconds apart are the same (by default as finely as DST keeps them)", "0.1", false},
 	{"update", 'u', NULL, FLAG, AT(engine.plan.update), HOW, "keep files that are newer in DST", "0.1", false},
 	{"existing", 0, NULL, FLAG, AT(engine.plan.existing), HOW, "make no new files in DST", "0.1", false},
 	{"ignore-non-existing", 0, NULL, FLAG, AT(engine.plan.existing), HOW, "the same as --existing", "0.1", false},
@@ -81,6 +100,7 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	{"preallocate", 0, NULL, FLAG, AT(engine.preallocate), HOW, "allocate the whole length of a file before it is written", "0.1", false},
 	{"no-seek-hole", 0, NULL, FLAG, AT(engine.no_seek_hole), HOW, "read everything, do not ask the source where its holes are", "0.1", false},
 	{"reflink", 0, "WHEN", REFLINK, AT(engine.reflink), HOW, "share blocks with the source: auto (where that works and disturbs nobody, default), always (or fail), never", "0.1", false},
+	{"mkpath", 0, NULL, FLAG, AT(engine.mkpath), HOW, "make the directories above DST, too", "0.1", true},
 	{"fsync", 0, NULL, FLAG, AT(engine.fsync), HOW, "fsync every written file", "0.1", false},
 	{"dry-run", 'n', NULL, FLAG, AT(engine.dry_run), HOW, "only show what would be done", "0.1", false},
 
@@ -88,8 +108,15 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	{"del", 0, NULL, FLAG, AT(delete_during), DELETE, "the same as --delete-during", "0.1", false},
 	{"delete-before", 0, NULL, FLAG, AT(delete_before), DELETE, "delete before anything is copied", "0.1", false},
 	{"delete-during", 0, NULL, FLAG, AT(delete_during), DELETE, "delete while copying (default of --delete)", "0.1", false},
+	{"delete-delay", 0, NULL, FLAG, AT(delete_delay), DELETE, "find what to delete while copying, delete it when everything is copied", "0.1", false},
 	{"delete-after", 0, NULL, FLAG, AT(delete_after), DELETE, "delete when everything is copied", "0.1", false},
 	{"delete-excluded", 0, NULL, FLAG, AT(delete_excluded), DELETE, "deletion; rules that name no side protect nothing", "0.1", false},
+	{"max-delete", 0, "NUM", T(MAX_DELETE), 0, DELETE, "delete no more than so many names", "0.1", false},
+	{"force", 0, NULL, FLAG, AT(engine.force), DELETE, "directories with contents make way for what is none, without --delete too", "0.1", true},
+	{"ignore-errors", 0, NULL, FLAG, AT(engine.ignore_errors), DELETE, "delete even if some of SRC could not be read", "0.1", true},
+	{"remove-source-files", 0, NULL, FLAG, AT(engine.remove_source_files), DELETE, "remove from SRC what has been copied, or was there already; not directories", "0.1", false},
+	{"ignore-missing-args", 0, NULL, T(IGNORE_MISSING), 0, DELETE, "a SRC that is not there is no error", "0.1", false},
+	{"delete-missing-args", 0, NULL, T(DELETE_MISSING), 0, DELETE, "and its copy in DST is deleted", "0.1", false},
 
 	{"verbose", 'v', NULL, COUNT, AT(verbose), OUTPUT, "names of what is copied and a summary; twice for more", "0.1", true},
 	{"quiet", 'q', NULL, FLAG, AT(quiet), OUTPUT, "only errors", "0.1", false},
@@ -112,7 +139,6 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	REFUSED("8-bit-output", '8'),
 	REFUSED("acls", 'A'),
 	REFUSED("address", 0),
-	REFUSED("atimes", 'U'),
 	REFUSED("backup", 'b'),
 	REFUSED("backup-dir", 0),
 	REFUSED("block-size", 'B'),
@@ -121,8 +147,6 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	REFUSED("cc", 0),
 	REFUSED("checksum-choice", 0),
 	REFUSED("checksum-seed", 0),
-	REFUSED("chmod", 0),
-	REFUSED("chown", 0),
 	REFUSED("compare-dest", 0),
 	REFUSED("compress", 'z'),
 	REFUSED("compress-choice", 0),
@@ -141,23 +165,15 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	REFUSED("daemon", 0),
 	REFUSED("debug", 0),
 	REFUSED("delay-updates", 0),
-	REFUSED("delete-delay", 0),
-	REFUSED("delete-missing-args", 0),
 	REFUSED("detach", 0),
-	REFUSED("dirs", 'd'),
 	REFUSED("dparam", 0),
 	REFUSED("drop-D", 0),
 	REFUSED("early-input", 0),
-	REFUSED("executability", 'E'),
 	REFUSED("fake-super", 0),
 	REFUSED("files-from", 0),
-	REFUSED("force", 0),
 	REFUSED("fuzzy", 'y'),
-	REFUSED("groupmap", 0),
 	REFUSED("i-r", 0),
 	REFUSED("iconv", 0),
-	REFUSED("ignore-errors", 0),
-	REFUSED("ignore-missing-args", 0),
 	REFUSED("implied-dirs", 0),
 	REFUSED("inc-recursive", 0),
 	REFUSED("info", 0),
@@ -171,21 +187,11 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	REFUSED("log-file-format", 0),
 	REFUSED("log-format", 0),
 	REFUSED("max-alloc", 0),
-	REFUSED("max-delete", 0),
-	REFUSED("max-size", 0),
-	REFUSED("min-size", 0),
-	REFUSED("mkpath", 0),
-	REFUSED("modify-window", '@'),
 	REFUSED("motd", 0),
 	REFUSED("msgs2stderr", 0),
 	REFUSED("munge-links", 0),
 	REFUSED("old-args", 0),
-	REFUSED("old-d", 0),
-	REFUSED("old-dirs", 0),
-	REFUSED("omit-dir-times", 'O'),
-	REFUSED("omit-link-times", 'J'),
 	REFUSED("only-write-batch", 0),
-	REFUSED("open-noatime", 0),
 	REFUSED("out-format", 0),
 	REFUSED("outbuf", 0),
 	REFUSED("partial", 0),
@@ -194,11 +200,9 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	REFUSED("port", 0),
 	REFUSED("protect-args", 0),
 	REFUSED("protocol", 0),
-	REFUSED("prune-empty-dirs", 'm'),
 	REFUSED("read-batch", 0),
 	REFUSED("relative", 'R'),
 	REFUSED("remote-option", 'M'),
-	REFUSED("remove-source-files", 0),
 	REFUSED("rsh", 'e'),
 	REFUSED("rsync-path", 0),
 	REFUSED("safe-links", 0),
@@ -211,12 +215,10 @@ const struct tt_optiontable_row tt_optiontable[] = {
 	REFUSED("stop-after", 0),
 	REFUSED("stop-at", 0),
 	REFUSED("suffix", 0),
-	REFUSED("super", 0),
 	REFUSED("temp-dir", 'T'),
 	REFUSED("time-limit", 0),
 	REFUSED("timeout", 0),
 	REFUSED("trust-sender", 0),
-	REFUSED("usermap", 0),
 	REFUSED("write-batch", 0),
 	REFUSED("write-devices", 0),
 	REFUSED("xattrs", 'X'),
@@ -387,8 +389,9 @@ void tt_optiontable_print_help(FILE *stream)
 		}
 	}
 	fputs("\nWhat an option turned on, --no-OPTION turns off: --no-perms, --no-p, --no-D;\n"
-	      "possible for -r -l -H -p -t -o -g -D --devices --specials --numeric-ids -x -0\n"
-	      "-c -S --inplace --append -v -i -h --progress. See tiptoe(1).\n",
+	      "possible for -r -d -l -H -p -t -O -J -U --open-noatime -o -g --super -D\n"
+	      "--devices --specials --numeric-ids -x -m -0 -c -S --inplace --append\n"
+	      "--mkpath --force --ignore-errors -v -i -h --progress. See tiptoe(1).\n",
 		stream);
 }
 
@@ -396,7 +399,9 @@ void tt_optiontable_dump(FILE *stream)
 {
 	static const char *const types[] = {"flag", "count", "size", "workers", "cache", "reflink",
 		"text", "exclude", "include", "exclude-from", "include-from", "filter",
-		"rule-files", "from0", "archive", "nodes", "append", "append-verify", "refused"};
+		"rule-files", "from0", "archive", "nodes", "append", "append-verify", "dirs",
+		"old-dirs", "super", "ignore-missing", "delete-missing", "number", "size", "size",
+		"window", "chmod", "chown", "usermap", "groupmap", "refused"};
 	static const char *const groups[] = {"what", "how", "delete", "output", "cache", "other"};
 
 	for (const struct tt_optiontable_row *row = tt_optiontable; !table_is_end(row); row++) {

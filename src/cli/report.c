@@ -31,7 +31,7 @@
 
 static const uint32_t report_changes = TT_ITEM_NEW | TT_ITEM_CHECKSUM | TT_ITEM_SIZE | TT_ITEM_TIME
 				       | TT_ITEM_TIME_NOW | TT_ITEM_PERMS | TT_ITEM_OWNER
-				       | TT_ITEM_GROUP | TT_ITEM_TRANSFER;
+				       | TT_ITEM_GROUP | TT_ITEM_TRANSFER | TT_ITEM_ATIME;
 
 /* --- output ---------------------------------------------------------------------------------- */
 
@@ -369,6 +369,8 @@ void tt_report_item(const struct tt_event *event, char ret_item[TT_REPORT_ITEM_S
 		ret_item[6] = 'o';
 	if (item & TT_ITEM_GROUP)
 		ret_item[7] = 'g';
+	if (item & TT_ITEM_ATIME)
+		ret_item[8] = 'u';
 }
 
 /* The name as rsync shows it: directories end in a slash, the root is "./". */
@@ -418,7 +420,11 @@ static void report_put_skipped(struct tt_report *report, const struct tt_event *
 
 	if (report->policy.verbose < 2)
 		return;
-	if (report->policy.existing && (event->item & TT_ITEM_NEW)) {
+	if (event->item & (TT_ITEM_OVER_SIZE | TT_ITEM_UNDER_SIZE)) {
+		report_put_name(report, event->path);
+		report_put(report, event->item & TT_ITEM_OVER_SIZE ? " is over max-size\n"
+								   : " is under min-size\n");
+	} else if (report->policy.existing && (event->item & TT_ITEM_NEW)) {
 		report_print(report, "not creating new %s \"", kind);
 		report_put_name(report, event->path);
 		report_put(report, "\"\n");
@@ -471,7 +477,8 @@ void tt_report_event(void *context, const struct tt_event *event)
 	if (policy->quiet)
 		return;
 	report_lock(report);
-	if (policy->verbose > 1 && !report->said_delta && event->kind != TT_EVENT_CREATED_ROOT) {
+	if (policy->verbose > 1 && !report->said_delta && event->kind != TT_EVENT_CREATED_ROOT
+		&& event->kind != TT_EVENT_CREATED_PATH) {
 		report_put(report, policy->append
 					   ? "delta-transmission enabled\n"
 					   : "delta-transmission disabled for local transfer or "
@@ -482,6 +489,14 @@ void tt_report_event(void *context, const struct tt_event *event)
 	case TT_EVENT_CREATED_ROOT:
 		if (policy->verbose > 0 || policy->itemize > 0) {
 			report_put(report, "created directory ");
+			report_put_name(report, event->path);
+			report_put(report, "\n");
+		}
+		break;
+	case TT_EVENT_CREATED_PATH:
+		if (policy->verbose > 0 || policy->itemize > 0) {
+			report_print(report, "created %u director%s for ", event->count,
+				event->count == 1 ? "y" : "ies");
 			report_put_name(report, event->path);
 			report_put(report, "\n");
 		}
@@ -514,11 +529,13 @@ void tt_report_begin(struct tt_report *report)
 {
 	const struct tt_report_policy *policy = &report->policy;
 
-	/* rsync needs the whole list before it can delete before or after; and says nothing without
-	 * -r. */
-	if (policy->quiet || policy->verbose == 0 || !policy->recursive)
+	/* rsync needs the whole list before it can delete before or after, or leave out empty
+	 * directories; and says nothing without -r or -d. */
+	if (policy->quiet || policy->verbose == 0 || (!policy->recursive && !policy->dirs))
 		return;
-	if (policy->delete_mode == TT_DELETE_BEFORE || policy->delete_mode == TT_DELETE_AFTER)
+	if (!policy->recursive || policy->prune_empty_dirs
+		|| policy->delete_mode == TT_DELETE_BEFORE
+		|| policy->delete_mode == TT_DELETE_AFTER)
 		tt_report_line(report, "building file list ... done");
 	else
 		tt_report_line(report, "sending incremental file list");

@@ -29,7 +29,8 @@ struct tt_report_policy {
 	bool quiet;
 	bool stats;
 	bool dry_run;
-	bool recursive;
+	bool recursive, dirs;
+	bool prune_empty_dirs;
 	bool verify_cache;
 	enum tt_engine_delete delete_mode;
 	bool update, existing, ignore_existing; /* to say at -vv why something is left alone */

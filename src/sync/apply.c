@@ -18,6 +18,7 @@
 #include "sync/arrive.h"
 #include "sync/finish.h"
 #include "sync/lane.h"
+#include "sync/moved.h"
 #include "sys/fd.h"
 #include "tree/linkset.h"
 #include "tree/stage.h"
@@ -194,10 +195,15 @@ static int apply_other(struct tt_worker *worker, struct tt_dir *dir, const struc
 	case TT_PLAN_SYMLINK:
 	case TT_PLAN_NODE:
 		return apply_node(worker, dir, task, name);
-	case TT_PLAN_ATTRIBUTES:
-		if (apply_attributes_at(worker, dir, name, task, name) == -ENOENT)
+	case TT_PLAN_ATTRIBUTES: {
+		int r = apply_attributes_at(worker, dir, name, task, name);
+
+		if (r == -ENOENT)
 			tt_engine_fail(worker->engine, "setting attributes of", dir, name, -ENOENT);
+		if (r == 0)
+			tt_moved_remove(worker->engine, dir, task->wanted);
 		return 0;
+	}
 	case TT_PLAN_SKIP:
 	case TT_PLAN_SKIP_NONREG:
 	case TT_PLAN_SKIP_DIR:
@@ -219,6 +225,8 @@ static void apply_task(struct tt_worker *worker, struct tt_dir *dir, const struc
 	}
 	int r = apply_other(worker, dir, task);
 
+	if (r == 0 && task->action.kind != TT_PLAN_ATTRIBUTES)
+		tt_moved_remove(worker->engine, dir, task->wanted);
 	if (task->group)
 		tt_apply_settle_group(worker, task->group, r == 0);
 	tt_finish_release(worker, dir, 1, true);
@@ -244,6 +252,8 @@ static void apply_follower_done(struct tt_worker *worker, struct tt_follower *fo
 			follower->task.wanted->name, result);
 	if (apply_is_full(result))
 		tt_engine_full(worker->engine);
+	if (result == 0)
+		tt_moved_remove(worker->engine, follower->dir, follower->task.wanted);
 	tt_finish_release(worker, follower->dir, 1, true);
 	free(follower);
 }

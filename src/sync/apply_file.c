@@ -273,6 +273,7 @@ static struct tt_entry file_wanted(const struct file_copy *copy)
 	wanted.gid = copy->before.st_gid;
 	wanted.mtime_sec = copy->before.st_mtim.tv_sec;
 	wanted.mtime_nsec = (uint32_t)copy->before.st_mtim.tv_nsec;
+	tt_meta_adjust(&copy->worker->engine->policy.meta, &wanted);
 	return wanted;
 }
 

@@ -14,6 +14,7 @@
 #include "sync/apply_inplace.h"
 #include "sync/finish.h"
 #include "sync/lane.h"
+#include "sync/moved.h"
 #include "sync/reason.h"
 #include "sync/volume.h"
 #include "sys/fd.h"
@@ -87,6 +88,7 @@ static bool arrive_one(
 {
 	struct tt_dir *dir = arrival->dir;
 	struct tt_linkset_group *group = arrival->group;
+	const struct tt_entry *wanted = arrival->wanted;
 	bool discarded = arrival->discard;
 	bool good = arrive_rename(worker, arrival);
 
@@ -103,6 +105,8 @@ static bool arrive_one(
 		worker->stats.cloned_bytes += arrival->cloned_bytes;
 	}
 	tt_arrive_free(worker, arrival);
+	if (good)
+		tt_moved_remove(worker->engine, dir, wanted);
 	if (good && group)
 		tt_apply_settle_group(worker, group, true);
 	else if (!good && !discarded)

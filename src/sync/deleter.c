@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "sync/branch.h"
+#include "sync/delayed.h"
 #include "sync/rules.h"
 #include "sys/fd.h"
 
@@ -23,7 +24,8 @@ struct deleter {
 	struct tt_engine *engine;
 	struct tt_dir *dir; /* whose change it is; for messages */
 	char path[PATH_MAX * 2];
-	size_t base; /* length of dir's path with its slash */
+	size_t base;    /* length of dir's path with its slash */
+	bool makes_way; /* for something else: never too many */
 };
 
 static void deleter_count(struct tt_engine_stats *stats, uint32_t mode)
@@ -56,8 +58,25 @@ static int deleter_compare(const void *a, const void *b)
 	return tt_entry_compare(a, b);
 }
 
+static int deleter_compare_last_first(const void *a, const void *b)
+{
+	return tt_entry_compare(b, a);
+}
+
+/* --max-delete. */
+static bool deleter_is_at_limit(const struct deleter *deleter)
+{
+	struct tt_engine *engine = deleter->engine;
+
+	if (deleter->makes_way || !engine->policy.has_max_delete
+		|| engine->stats.deleted < engine->policy.max_delete)
+		return false;
+	engine->stats.skipped_deletions++;
+	return true;
+}
+
 static int deleter_remove(struct deleter *deleter, struct tt_filter_dir *rules, int dir_fd,
-	const char *name, uint32_t mode);
+	const char *name, uint32_t mode, bool contents);
 
 /* Everything in a directory that no filter protects. Returns 0, 1 if something stays on purpose, or
  * a negative errno. */
@@ -82,8 +101,10 @@ static int deleter_empty_by(struct deleter *deleter, struct tt_filter_dir *rules
 			result = result < 0 ? result : 1;
 			continue;
 		}
-		int r = deleter_remove(deleter, rules, fd, entry->name, entry->mode);
+		int r = deleter_remove(deleter, rules, fd, entry->name, entry->mode, true);
 
+		if (r > 0 && tt_entry_is_dir(entry)) /* it would have been one more */
+			(void)deleter_is_at_limit(deleter);
 		if (r != 0 && result >= 0)
 			result = r;
 	}
@@ -193,7 +214,12 @@ static int deleter_remove_silently(struct deleter *deleter, struct tt_filter_dir
 			return 1;
 		} else
 			deleter_open_mode(engine, fd);
+		/* What is in it counts, also if it makes way itself. */
+		bool makes_way = deleter->makes_way;
+
+		deleter->makes_way = false;
 		r = fd < 0 ? fd : deleter_empty(deleter, rules, fd);
+		deleter->makes_way = makes_way;
 	}
 	if (S_ISDIR(mode) && !contents && engine->policy.dry_run)
 		r = deleter_look_inside(dir_fd, name);
@@ -202,6 +228,8 @@ static int deleter_remove_silently(struct deleter *deleter, struct tt_filter_dir
 			deleter_say_not_empty(deleter);
 		return r;
 	}
+	if (deleter_is_at_limit(deleter))
+		return 1;
 	if (!engine->policy.dry_run)
 		r = deleter_unlink(engine, dir_fd, name, S_ISDIR(mode) ? AT_REMOVEDIR : 0);
 	if (r < 0 && r != -ENOENT) {
@@ -216,9 +244,9 @@ static int deleter_remove_silently(struct deleter *deleter, struct tt_filter_dir
 
 /* Told and counted when it is gone. */
 static int deleter_remove(struct deleter *deleter, struct tt_filter_dir *rules, int dir_fd,
-	const char *name, uint32_t mode)
+	const char *name, uint32_t mode, bool contents)
 {
-	int r = deleter_remove_silently(deleter, rules, dir_fd, name, mode, true);
+	int r = deleter_remove_silently(deleter, rules, dir_fd, name, mode, contents);
 
 	if (r == 0)
 		deleter_tell(deleter, mode);
@@ -230,6 +258,7 @@ static void deleter_begin(
 {
 	deleter->engine = engine;
 	deleter->dir = dir;
+	deleter->makes_way = false;
 	tt_engine_path(dir, name, deleter->path, sizeof deleter->path);
 	deleter->base = strlen(deleter->path) - strlen(name);
 }
@@ -247,11 +276,11 @@ static bool deleter_is_extraneous(const struct tt_dir *dir, const struct tt_entr
 }
 
 /* What could not be read may be what seems to be missing. */
-static bool deleter_is_forbidden(struct tt_engine *engine)
+bool tt_deleter_is_forbidden(struct tt_engine *engine)
 {
 	engine->io_error = engine->io_error || atomic_load(&engine->list_failed)
 			   || (engine->deleting_pass && atomic_load(&engine->source_failed));
-	if (!engine->io_error && !atomic_load(&engine->disk_full))
+	if ((!engine->io_error || engine->policy.ignore_errors) && !atomic_load(&engine->disk_full))
 		return false;
 	if (!engine->said_no_deletions)
 		tt_log_line(
@@ -286,44 +315,79 @@ static bool deleter_is_elsewhere(const struct tt_engine *engine, const struct tt
 	return engine->policy.one_file_system && top->to && dir->to && top->to != dir->to;
 }
 
+void tt_deleter_remove(
+	struct tt_engine *engine, struct tt_dir *dir, const struct tt_entry *entry, bool contents)
+{
+	struct deleter *deleter = malloc(sizeof *deleter);
+
+	if (!deleter) {
+		tt_engine_fail(engine, "deleting", dir, entry->name, -ENOMEM);
+		return;
+	}
+	deleter_begin(deleter, engine, dir, entry->name);
+	(void)deleter_remove(deleter, dir->destination_rules, dir->destination_fd, entry->name,
+		entry->mode, contents);
+	free(deleter);
+}
+
+/* Now, or when everything has arrived. */
+static void deleter_remove_all(struct tt_engine *engine, struct tt_dir *dir,
+	const struct tt_entry *entries, unsigned count)
+{
+	if (engine->policy.delete_mode == TT_DELETE_DELAY) {
+		if (tt_delayed_add(engine, dir, entries, count) < 0)
+			tt_engine_fail(engine, "deleting in", dir, NULL, -ENOMEM);
+		return;
+	}
+	for (unsigned i = 0; i < count; i++)
+		tt_deleter_remove(engine, dir, &entries[i], true);
+	pthread_mutex_lock(&engine->lock);
+	dir->changed = true;
+	pthread_mutex_unlock(&engine->lock);
+}
+
 void tt_deleter_extraneous(struct tt_engine *engine, struct tt_dir *dir)
 {
 	unsigned count = 0;
-	struct deleter *deleter;
 
-	if (deleter_is_forbidden(engine) || dir->destination_fd < 0 || dir->destination.count == 0
-		|| deleter_is_elsewhere(engine, dir))
+	if (tt_deleter_is_forbidden(engine) || dir->destination_fd < 0
+		|| dir->destination.count == 0 || deleter_is_elsewhere(engine, dir))
 		return;
 	for (unsigned i = 0; i < dir->destination.count; i++)
 		count += deleter_is_extraneous(dir, &dir->destination.entries[i]);
 	if (count == 0)
 		return;
 	deleter_await_listings(engine);
-	if (deleter_is_forbidden(engine))
+	if (tt_deleter_is_forbidden(engine))
 		return;
 	struct tt_entry *extraneous = malloc(count * sizeof *extraneous);
 
-	deleter = malloc(sizeof *deleter);
-	count = 0;
-	for (unsigned i = 0; extraneous && i < dir->destination.count; i++) {
-		if (deleter_is_extraneous(dir, &dir->destination.entries[i]))
-			extraneous[count++] = dir->destination.entries[i];
-	}
-	if (extraneous && deleter) {
-		qsort(extraneous, count, sizeof *extraneous, deleter_compare);
-		while (count-- > 0) {
-			deleter_begin(deleter, engine, dir, extraneous[count].name);
-			(void)deleter_remove(deleter, dir->destination_rules, dir->destination_fd,
-				extraneous[count].name, extraneous[count].mode);
-		}
-	} else {
+	if (!extraneous) {
 		tt_engine_fail(engine, "deleting in", dir, NULL, -ENOMEM);
+		return;
 	}
+	for (unsigned i = 0, at = 0; i < dir->destination.count; i++) {
+		if (deleter_is_extraneous(dir, &dir->destination.entries[i]))
+			extraneous[at++] = dir->destination.entries[i];
+	}
+	/* Last first, as rsync does. */
+	qsort(extraneous, count, sizeof *extraneous, deleter_compare_last_first);
+	deleter_remove_all(engine, dir, extraneous, count);
 	free(extraneous);
-	free(deleter);
-	pthread_mutex_lock(&engine->lock);
-	dir->changed = true;
-	pthread_mutex_unlock(&engine->lock);
+}
+
+void tt_deleter_missing(struct tt_engine *engine, struct tt_dir *root)
+{
+	bool contents = engine->policy.delete_mode != TT_DELETE_NONE || engine->policy.force;
+
+	for (unsigned i = 0; i < engine->missing_count; i++) {
+		struct tt_entry *entry = tt_listing_find(&root->destination, engine->missing[i]);
+
+		if (!entry || entry->twin != TT_ENTRY_NONE || (entry->flags & TT_ENTRY_VANISHED))
+			continue;
+		tt_deleter_remove(engine, root, entry, contents);
+		entry->flags |= TT_ENTRY_VANISHED; /* dealt with */
+	}
 }
 
 int tt_deleter_make_way(struct tt_engine *engine, struct tt_dir *dir,
@@ -334,10 +398,11 @@ int tt_deleter_make_way(struct tt_engine *engine, struct tt_dir *dir,
 
 	if (deleter) {
 		deleter_begin(deleter, engine, dir, existing->name);
+		deleter->makes_way = true;
 		/* It is replaced, which is told of what replaces it. */
 		r = deleter_remove_silently(deleter, dir->destination_rules, dir->destination_fd,
 			existing->name, existing->mode,
-			engine->policy.delete_mode != TT_DELETE_NONE);
+			engine->policy.delete_mode != TT_DELETE_NONE || engine->policy.force);
 	}
 	free(deleter);
 	if (r != 0) {

@@ -9,6 +9,7 @@
 #include "sync/engine.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include "base/clock.h"
 #include "sync/branch.h"
 #include "sync/crew.h"
+#include "sync/delayed.h"
 #include "sync/dir.h"
 #include "sync/lane.h"
 #include "sync/operands.h"
@@ -147,6 +149,9 @@ int tt_engine_new(const struct tt_engine_policy *policy, const char *const *sour
 	if (!engine)
 		return -ENOMEM;
 	engine->policy = *policy;
+	/* A walk afterwards would not find in the source what has been removed from it. */
+	if (policy->remove_source_files && policy->delete_mode == TT_DELETE_AFTER)
+		engine->policy.delete_mode = TT_DELETE_DELAY;
 	engine->sources = sources;
 	engine->source_count = source_count;
 	engine->destination = destination;
@@ -182,6 +187,7 @@ void tt_engine_free(struct tt_engine *engine)
 {
 	if (!engine)
 		return;
+	tt_delayed_free(engine);
 	tt_volume_free_all(engine);
 	tt_lane_free_all(engine);
 	tt_linkset_free(engine->links);
@@ -198,6 +204,9 @@ void tt_engine_free(struct tt_engine *engine)
 		tt_listing_deinit(&engine->spare[i]);
 	free(engine->heap);
 	free(engine->destination_name);
+	for (unsigned i = 0; i < engine->missing_count; i++)
+		free(engine->missing[i]);
+	free(engine->missing);
 	free(engine);
 }
 
@@ -243,7 +252,9 @@ static enum tt_exit engine_exit_code(const struct tt_engine *engine, int result)
 		return TT_EXIT_SIGNAL;
 	if (atomic_load(&engine->errors) > 0)
 		return TT_EXIT_PARTIAL;
-	return atomic_load(&engine->vanished) > 0 ? TT_EXIT_VANISHED : TT_EXIT_OK;
+	if (atomic_load(&engine->vanished) > 0)
+		return TT_EXIT_VANISHED;
+	return engine->stats.skipped_deletions > 0 ? TT_EXIT_MAX_DELETE : TT_EXIT_OK;
 }
 
 /* Budgets are integers: everything taken has been given back. */
@@ -298,6 +309,14 @@ static void engine_tell_deleting_error(struct tt_engine *engine)
 		tt_error_text(error));
 }
 
+static void engine_tell_skipped_deletions(struct tt_engine *engine)
+{
+	if (engine->stats.skipped_deletions > 0)
+		tt_log_line(engine->log, TT_LOG_WARNING,
+			"deletions stopped at the limit of --max-delete (%" PRIu64 " left out)",
+			engine->stats.skipped_deletions);
+}
+
 enum tt_exit tt_engine_run(struct tt_engine *engine)
 {
 	engine->start_ns = tt_clock_now_ns();
@@ -310,6 +329,7 @@ enum tt_exit tt_engine_run(struct tt_engine *engine)
 	tt_reason_finish(engine);
 	engine_check_budgets(engine);
 	engine_tell_deleting_error(engine);
+	engine_tell_skipped_deletions(engine);
 	if (r == 0 && engine->policy.verify_cache)
 		tt_verify_run(engine);
 	tt_volume_tell_small(engine);

@@ -36,7 +36,15 @@ enum tt_engine_delete {
 	TT_DELETE_NONE,
 	TT_DELETE_BEFORE,
 	TT_DELETE_DURING,
+	TT_DELETE_DELAY, /* found during, deleted after */
 	TT_DELETE_AFTER
+};
+
+/* What becomes of sources that are named and not there. */
+enum tt_engine_missing {
+	TT_MISSING_IS_ERROR,
+	TT_MISSING_IGNORE, /* --ignore-missing-args */
+	TT_MISSING_DELETE, /* --delete-missing-args */
 };
 
 struct tt_engine_policy {
@@ -45,11 +53,21 @@ struct tt_engine_policy {
 	struct tt_cache_policy cache;
 	struct tt_filter *filter; /* may be NULL; borrowed for the run */
 	enum tt_engine_delete delete_mode;
+	bool has_max_delete; /* --max-delete */
+	uint64_t max_delete;
+	bool force;         /* --force: directories with contents make way */
+	bool ignore_errors; /* --ignore-errors: of reading, where something is to be deleted */
+	bool remove_source_files;
+	bool tell_removed; /* the sources' names then */
+	bool mkpath;       /* --mkpath */
+	enum tt_engine_missing missing;
 	enum tt_engine_inplace inplace;
-	bool dry_run;         /* -n */
-	bool one_file_system; /* -x */
-	bool sparse;          /* -S: make holes of zeros; holes of the source are always kept */
-	bool preallocate;     /* --preallocate */
+	bool dry_run;          /* -n */
+	bool one_file_system;  /* -x */
+	bool omit_mounts;      /* -xx: nor the directories that others are mounted on */
+	bool prune_empty_dirs; /* -m */
+	bool sparse;           /* -S: make holes of zeros; holes of the source are always kept */
+	bool preallocate;      /* --preallocate */
 	bool no_seek_hole; /* --no-seek-hole: what the source says about its holes is not believed
 			    */
 	enum tt_clone_mode reflink; /* --reflink */
@@ -67,6 +85,7 @@ struct tt_engine_policy {
  * valid during the call. */
 enum tt_event_kind {
 	TT_EVENT_CREATED_ROOT, /* path: the destination directory, which did not exist */
+	TT_EVENT_CREATED_PATH, /* the same with directories above it: count */
 	TT_EVENT_ITEM,         /* one entry that was planned */
 	TT_EVENT_DELETED, /* path (with mode to tell directories) is deleted, or would be under -n
 			   */
@@ -85,6 +104,7 @@ struct tt_event {
 	int64_t mtime_sec;
 	uint32_t item; /* TT_ITEM_* */
 	enum tt_plan_kind plan_kind;
+	unsigned count;
 };
 
 struct tt_engine_events {
@@ -126,11 +146,12 @@ struct tt_engine_stats {
 	uint64_t pacer_wait_ns;    /* sum over workers */
 	/* with verify_cache: what is there at the end */
 	struct tt_verify_count verify_destination, verify_sources;
-	char mechanisms[4096]; /* one line per file system: "ext4 on loop0 (8:1): 3 files read:
-				  cachestat, trailing DONTNEED; 3 files written: ..." */
-	char refusals[1024];   /* one line per call that this process was refused, see
-				  tt_facility_describe() */
-	uint64_t errors;       /* files that failed */
+	char mechanisms[4096];      /* one line per file system: "ext4 on loop0 (8:1): 3 files read:
+				       cachestat, trailing DONTNEED; 3 files written: ..." */
+	char refusals[1024];        /* one line per call that this process was refused, see
+				       tt_facility_describe() */
+	uint64_t skipped_deletions; /* because of max_delete */
+	uint64_t errors;            /* files that failed */
 	uint64_t vanished;
 };
 

@@ -13,7 +13,7 @@
 
 /* Modes and times last: children that arrived have changed the time, and could not have been made
  * below a read-only mode. */
-static void finish_attributes(struct tt_engine *engine, struct tt_dir *dir)
+void tt_finish_attributes(struct tt_engine *engine, struct tt_dir *dir)
 {
 	enum tt_meta_step step;
 
@@ -52,7 +52,7 @@ static void finish_up(struct tt_engine *engine, struct tt_dir *dir)
 		struct tt_dir *parent = dir->parent;
 		bool last = false;
 
-		finish_attributes(engine, dir);
+		tt_finish_attributes(engine, dir);
 		atomic_fetch_add(&engine->files_done, 1);
 		if (parent) { /* the root is the engine's to free */
 			pthread_mutex_lock(&engine->lock);

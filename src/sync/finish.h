@@ -7,6 +7,10 @@
 
 #include "sync/state.h"
 
+/* Gives a directory its attributes, if any of it has changed. Any thread, when nothing in it
+ * changes any more. */
+void tt_finish_attributes(struct tt_engine *engine, struct tt_dir *dir);
+
 /* `count` tasks of the directory are done (`changed`: they changed names in it). Any worker. */
 void tt_finish_release(struct tt_worker *worker, struct tt_dir *dir, unsigned count, bool changed);
 

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "sync/compare.h"
 #include "sync/dir.h"
+#include "sync/prune.h"
 #include "sync/rules.h"
 #include "sync/share.h"
 #include "sync/volume.h"
@@ -23,6 +24,7 @@
 
 struct lister {
 	struct tt_engine *engine;
+	struct tt_worker *worker;
 	struct tt_dir *dir;
 	struct tt_listing_options options;
 	unsigned layer;        /* that is being looked at */
@@ -69,8 +71,9 @@ static void lister_report(void *context, const char *name, int error)
 
 static void lister_open_source(struct tt_engine *engine, struct tt_dir *dir)
 {
-	if (!dir->parent)
-		return; /* the root's were opened from the command line */
+	/* The root's were opened from the command line; below it, -d looks into nothing. */
+	if (!dir->parent || !engine->policy.plan.recursive)
+		return;
 	for (unsigned i = 0; i < dir->layer_count; i++) {
 		int fd = tt_fd_open_dir(dir->parent->source_fds[dir->layers[i]], dir->name);
 
@@ -149,6 +152,31 @@ static void lister_join(struct lister *lister, struct tt_arena *arena, int error
 	pthread_mutex_unlock(&lister->lock);
 }
 
+/* Whether a directory is where another file system is mounted, which -x is about. */
+static bool lister_is_mount_point(const struct tt_dir *parent, const struct tt_entry *entry)
+{
+	return (parent->entry.flags & TT_ENTRY_CONTENTS)
+	       && (entry->dev_major != parent->entry.dev_major
+		       || entry->dev_minor != parent->entry.dev_minor);
+}
+
+/* What follows from the options alone: what entries become, and -xx. */
+static void lister_adjust(struct lister *lister, unsigned from, unsigned to)
+{
+	const struct tt_engine_policy *policy = &lister->engine->policy;
+	const struct tt_meta_policy *meta = &policy->meta;
+	struct tt_entry *entries = lister->dir->source.entries;
+
+	if (!policy->omit_mounts && !meta->modes && !meta->users && !meta->groups)
+		return;
+	for (unsigned i = from; i < to; i++) {
+		if (policy->omit_mounts && tt_entry_is_dir(&entries[i])
+			&& lister_is_mount_point(lister->dir, &entries[i]))
+			entries[i].flags |= TT_ENTRY_VANISHED;
+		tt_meta_adjust(meta, &entries[i]);
+	}
+}
+
 static void lister_stat_part(void *context, unsigned from, unsigned to)
 {
 	struct lister *lister = context;
@@ -157,6 +185,7 @@ static void lister_stat_part(void *context, unsigned from, unsigned to)
 
 	tt_listing_stat(&lister->dir->source, lister->dir->source_fds[lister->layer], from, to,
 		&lister->options, &problem, &arena);
+	lister_adjust(lister, from, to);
 	lister_join(lister, &arena, 0);
 }
 
@@ -217,6 +246,8 @@ static void lister_read_source(struct lister *lister)
 		lister_note(&dir->list_error, lister->error);
 	}
 	tt_listing_sort(&dir->source);
+	if (lister->engine->policy.prune_empty_dirs)
+		tt_prune_listing(lister->engine, lister->worker, dir);
 	lister_check_groups(lister->engine, dir);
 }
 
@@ -241,10 +272,11 @@ static void lister_read_destination(struct lister *lister)
 	lister_sweep(lister->engine, dir);
 }
 
-static void lister_read(struct tt_engine *engine, struct tt_dir *dir)
+static void lister_read(struct tt_engine *engine, struct tt_worker *worker, struct tt_dir *dir)
 {
 	struct lister lister = {
 		.engine = engine,
+		.worker = worker,
 		.dir = dir,
 		.options = {.path = dir->path, .read_links = engine->policy.plan.links},
 		.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -256,13 +288,14 @@ static void lister_read(struct tt_engine *engine, struct tt_dir *dir)
 	pthread_mutex_destroy(&lister.lock);
 }
 
-/* Whether what is below a directory is left out: -x at a mount point, or the destination itself. */
+/* Whether what is below a directory is left out: under -d, with -x at a mount point, or if it is
+ * the destination itself. */
 static bool lister_no_descent(
 	struct tt_engine *engine, const struct tt_dir *parent, const struct tt_entry *entry)
 {
-	if (engine->policy.one_file_system && (parent->entry.flags & TT_ENTRY_CONTENTS)
-		&& (entry->dev_major != parent->entry.dev_major
-			|| entry->dev_minor != parent->entry.dev_minor))
+	if (!engine->policy.plan.recursive)
+		return true;
+	if (engine->policy.one_file_system && lister_is_mount_point(parent, entry))
 		return true;
 	if (entry->ino == engine->destination_ino
 		&& (((uint64_t)entry->dev_major << 32) | entry->dev_minor)
@@ -319,7 +352,8 @@ static void lister_make_children(struct tt_engine *engine, struct tt_dir *dir)
 
 	while (first < dir->source.count && !tt_entry_is_dir(&dir->source.entries[first]))
 		first++;
-	if (first == dir->source.count || !engine->policy.plan.recursive)
+	if (first == dir->source.count
+		|| (!engine->policy.plan.recursive && !engine->policy.plan.dirs))
 		return;
 	dir->children = malloc((dir->source.count - first) * sizeof(struct tt_dir *));
 	while (dir->children && first < dir->source.count) {
@@ -412,7 +446,7 @@ void tt_lister_run(struct tt_engine *engine, struct tt_worker *worker, struct tt
 		|| tt_rules_enter_destination(engine, worker, dir) < 0)
 		dir->failed = true;
 	else
-		lister_read(engine, dir);
+		lister_read(engine, worker, dir);
 	if (engine->policy.plan.checksum && engine->copying_pass)
 		tt_compare_listing(engine, worker, dir);
 	lister_mark_groups(engine, &dir->source);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "sync/dir.h"
+#include "sync/mkpath.h"
 #include "sync/rules.h"
 #include "sync/volume.h"
 #include "sys/fd.h"
@@ -88,6 +89,27 @@ static void operands_add_layer(
 	root->source_fds[root->layer_count++] = fd;
 }
 
+/* Whether a source that is not there is none, or one whose copy is to go. */
+static bool operands_may_be_missing(
+	struct tt_engine *engine, const struct operand *operand, int error)
+{
+	if (error != -ENOENT || engine->policy.missing == TT_MISSING_IS_ERROR)
+		return false;
+	if (engine->policy.missing == TT_MISSING_IGNORE || !engine->copying_pass)
+		return true;
+	char **missing = realloc(engine->missing, (engine->missing_count + 1) * sizeof *missing);
+	char *name = strdup(operand->name);
+
+	if (missing)
+		engine->missing = missing;
+	if (!missing || !name) {
+		free(name);
+		return false;
+	}
+	missing[engine->missing_count++] = name;
+	return true;
+}
+
 /* A source whose contents are wanted: a layer of the root. */
 static void operands_add_contents(struct tt_engine *engine, struct tt_dir *root, const char *path)
 {
@@ -98,13 +120,14 @@ static void operands_add_contents(struct tt_engine *engine, struct tt_dir *root,
 		operands_fail(engine, "opening source", path, fd);
 		return;
 	}
-	if (!engine->policy.plan.recursive) {
+	if (!engine->policy.plan.recursive && !engine->policy.plan.dirs) {
 		operands_tell_skipped(engine, ".");
 		tt_fd_close(fd);
 		return;
 	}
 	if (!(root->entry.flags & TT_ENTRY_CONTENTS) && tt_fd_statx(fd, "", &stx) == 0) {
 		tt_entry_set(&root->entry, &stx);
+		tt_meta_adjust(&engine->policy.meta, &root->entry);
 		root->entry.flags |= TT_ENTRY_CONTENTS;
 		root->is_target = true;
 	}
@@ -132,17 +155,20 @@ static void operands_add_named(struct tt_engine *engine, struct tt_dir *root, co
 			       engine->policy.plan.links);
 
 	if (r < 0) {
-		operands_fail(engine, "opening source", path, r);
+		if (fd < 0 || !operands_may_be_missing(engine, operand, r))
+			operands_fail(engine, "opening source", path, r);
 		tt_fd_close(fd);
 		return;
 	}
-	const struct tt_entry *entry = &root->source.entries[root->source.count - 1];
+	struct tt_entry *entry = &root->source.entries[root->source.count - 1];
 
+	tt_meta_adjust(&engine->policy.meta, entry);
 	operands_add_layer(engine, root, fd, true, operand->parent);
 	if (tt_filter_dir_excludes(root->source_rules[root->layer_count - 1], entry->name,
 		    tt_entry_is_dir(entry), false)) {
 		operands_drop_named(root);
-	} else if (tt_entry_is_dir(entry) && !engine->policy.plan.recursive) {
+	} else if (tt_entry_is_dir(entry) && !engine->policy.plan.recursive
+		   && !engine->policy.plan.dirs) {
 		operands_tell_skipped(engine, entry->name);
 		operands_drop_named(root);
 	}
@@ -171,10 +197,10 @@ static int operands_open_sources(struct tt_engine *engine, struct tt_dir *root)
 }
 
 /* If all that is to be copied is no directory it may become a file of another name. */
-static bool operands_is_single_file(const struct tt_dir *root)
+static bool operands_is_single_file(const struct tt_engine *engine, const struct tt_dir *root)
 {
-	return root->layer_count == 1 && root->layer_is_named[0] && root->source.count == 1
-	       && !tt_entry_is_dir(&root->source.entries[0]);
+	return engine->missing_count == 0 && root->layer_count == 1 && root->layer_is_named[0]
+	       && root->source.count == 1 && !tt_entry_is_dir(&root->source.entries[0]);
 }
 
 /* DST names a file: the directory above it is opened. */
@@ -182,7 +208,12 @@ static int operands_open_file(
 	struct tt_engine *engine, struct tt_dir *root, const struct operand *operand)
 {
 	struct statx stx;
+	int made = tt_mkpath_parent(engine, operand->parent);
 
+	if (made < 0)
+		return TT_EXIT_FILE_IO;
+	if (made > 0 && engine->policy.dry_run) /* nothing can be there */
+		return 0;
 	root->destination_fd = tt_fd_open_path(operand->parent, O_RDONLY | O_DIRECTORY);
 	if (root->destination_fd < 0) {
 		operands_say(engine, "opening destination", operand->parent,
@@ -210,6 +241,8 @@ static int operands_make_directory(struct tt_engine *engine, struct tt_dir *root
 	strcpy(path, engine->destination);
 	while (length > 1 && path[length - 1] == '/')
 		path[--length] = '\0';
+	if (engine->policy.mkpath)
+		return tt_mkpath_whole(engine, root, path);
 	if (!engine->policy.dry_run
 		&& mkdir(path, 0777 & ~(mode_t)engine->policy.meta.umask_bits) < 0) {
 		operands_say(engine, "making directory", path, tt_error_text(errno));
@@ -258,7 +291,7 @@ static int operands_open_destination(
 	struct tt_engine *engine, struct tt_dir *root, bool *ret_missing)
 {
 	const char *path = engine->destination;
-	bool single = operands_is_single_file(root);
+	bool single = operands_is_single_file(engine, root);
 	struct operand operand;
 	struct statx stx;
 	int r = operands_parse(path, &operand);
@@ -435,7 +468,7 @@ int tt_operands_open(struct tt_engine *engine, struct tt_dir **ret_root)
 		return TT_EXIT_MEMORY;
 	int r = operands_open_sources(engine, root);
 
-	if (r == 0 && root->layer_count == 0) {
+	if (r == 0 && root->layer_count == 0 && engine->missing_count == 0) {
 		/* Nothing to copy: no reason to look for what the source does not have. */
 		r = operands_make_named_directory(engine, root);
 		tt_dir_free(root);

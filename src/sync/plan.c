@@ -59,7 +59,7 @@ static bool plan_leaves_out(const struct tt_plan_policy *policy, const struct tt
 	case S_IFREG:
 		return false;
 	case S_IFDIR:
-		if (policy->recursive)
+		if (policy->recursive || policy->dirs)
 			return false;
 		*ret_kind = TT_PLAN_SKIP_DIR;
 		return true;
@@ -81,12 +81,72 @@ static bool plan_leaves_out(const struct tt_plan_policy *policy, const struct tt
 	return true;
 }
 
-/* Below 0 if `a` is older, after both have been cut to what the destination can hold. */
+bool tt_plan_keeps_time(const struct tt_plan_policy *policy, uint32_t mode)
+{
+	return policy->times && !(policy->omit_dir_times && S_ISDIR(mode))
+	       && !(policy->omit_link_times && S_ISLNK(mode));
+}
+
+uint32_t tt_plan_made_now(const struct tt_plan_policy *policy, uint32_t mode)
+{
+	if (tt_plan_keeps_time(policy, mode))
+		return 0;
+	return policy->times ? TT_ITEM_TIME : TT_ITEM_TIME_NOW;
+}
+
+static bool plan_in_window(const struct tt_plan_policy *policy, int64_t a_sec, int64_t b_sec)
+{
+	return a_sec < b_sec ? b_sec - a_sec <= policy->window_sec
+			     : a_sec - b_sec <= policy->window_sec;
+}
+
+/* Below 0 if `a` is older: by more than --modify-window, or after both have been cut to what the
+ * destination can hold. */
 static int plan_compare_times(
 	const struct tt_plan_policy *policy, const struct tt_entry *a, const struct tt_entry *b)
 {
+	if (policy->has_window) {
+		if (plan_in_window(policy, a->mtime_sec, b->mtime_sec))
+			return 0;
+		return a->mtime_sec < b->mtime_sec ? -1 : 1;
+	}
 	return tt_granularity_compare(
 		policy->granularity_ns, a->mtime_sec, a->mtime_nsec, b->mtime_sec, b->mtime_nsec);
+}
+
+/* -u. With a window, what is newer by less than it is not worth a copy, as in rsync. */
+static bool plan_is_newer(const struct tt_plan_policy *policy, const struct tt_entry *wanted,
+	const struct tt_entry *existing)
+{
+	if (policy->has_window)
+		return wanted->mtime_sec - existing->mtime_sec < policy->window_sec;
+	return plan_compare_times(policy, existing, wanted) > 0;
+}
+
+/* Whole seconds: rsync has no more of them. */
+static bool plan_atime_differs(const struct tt_plan_policy *policy, const struct tt_entry *wanted,
+	const struct tt_entry *existing)
+{
+	if (!policy->atimes || S_ISDIR(wanted->mode) || S_ISLNK(wanted->mode))
+		return false;
+	return policy->has_window ? !plan_in_window(policy, wanted->atime_sec, existing->atime_sec)
+				  : wanted->atime_sec != existing->atime_sec;
+}
+
+static bool plan_is_executable(const struct tt_entry *entry)
+{
+	return (entry->mode & 0111) != 0;
+}
+
+static bool plan_perms_differ(const struct tt_plan_policy *policy, const struct tt_entry *wanted,
+	const struct tt_entry *existing)
+{
+	if (S_ISLNK(wanted->mode)) /* Linux has no modes of symbolic links */
+		return false;
+	if (policy->perms)
+		return ((wanted->mode ^ existing->mode) & PERMISSION_BITS) != 0;
+	return policy->executability && S_ISREG(wanted->mode)
+	       && plan_is_executable(wanted) != plan_is_executable(existing);
 }
 
 /* The differences that -p, -o, -g and -t would mend. */
@@ -95,11 +155,12 @@ static uint32_t plan_attributes(const struct tt_plan_policy *policy, const struc
 {
 	uint32_t item = 0;
 
-	if (policy->times && plan_compare_times(policy, wanted, existing) != 0)
+	if (tt_plan_keeps_time(policy, wanted->mode)
+		&& plan_compare_times(policy, wanted, existing) != 0)
 		item |= TT_ITEM_TIME;
-	/* Linux has no modes of symbolic links. */
-	if (policy->perms && !S_ISLNK(wanted->mode)
-		&& ((wanted->mode ^ existing->mode) & PERMISSION_BITS))
+	if (plan_atime_differs(policy, wanted, existing))
+		item |= TT_ITEM_ATIME;
+	if (plan_perms_differ(policy, wanted, existing))
 		item |= TT_ITEM_PERMS;
 	if (policy->owner && policy->is_super && wanted->uid != existing->uid)
 		item |= TT_ITEM_OWNER;
@@ -129,9 +190,11 @@ static void plan_regular(const struct tt_plan_policy *policy, const struct tt_en
 	if (plan_same_content(policy, wanted, existing)) {
 		/* Content that was compared brings the time in full, for which rsync has no letter.
 		 */
-		if (policy->checksum && policy->times && policy->granularity_ns == 0
+		if (policy->checksum && policy->times
+			&& (policy->granularity_ns == 0 || policy->has_window)
 			&& action->kind == TT_PLAN_KEEP
-			&& wanted->mtime_nsec != existing->mtime_nsec)
+			&& (wanted->mtime_nsec != existing->mtime_nsec
+				|| wanted->mtime_sec != existing->mtime_sec))
 			action->kind = TT_PLAN_ATTRIBUTES;
 		return;
 	}
@@ -191,8 +254,18 @@ static void plan_existing(const struct tt_plan_policy *policy, const struct tt_e
 		action->item |= TT_ITEM_LOCAL | TT_ITEM_CHECKSUM;
 	}
 	/* What is made anew without -t has the time of the transfer. */
-	if (!policy->times && (action->item & (TT_ITEM_TRANSFER | TT_ITEM_LOCAL)))
-		action->item |= TT_ITEM_TIME_NOW;
+	if (action->item & (TT_ITEM_TRANSFER | TT_ITEM_LOCAL))
+		action->item |= tt_plan_made_now(policy, wanted->mode);
+}
+
+/* --max-size and --min-size: 0, or the bit that says which. */
+static uint32_t plan_off_size(const struct tt_plan_policy *policy, const struct tt_entry *wanted)
+{
+	if (!S_ISREG(wanted->mode))
+		return 0;
+	if (policy->has_max_size && wanted->size_bytes > policy->max_size_bytes)
+		return TT_ITEM_OVER_SIZE;
+	return wanted->size_bytes < policy->min_size_bytes ? TT_ITEM_UNDER_SIZE : 0;
 }
 
 void tt_plan_entry(const struct tt_plan_policy *policy, const struct tt_entry *wanted,
@@ -209,8 +282,11 @@ void tt_plan_entry(const struct tt_plan_policy *policy, const struct tt_entry *w
 		goto out;
 	if (plan_leaves_out(policy, wanted, &action.kind))
 		goto out;
+	action.item = plan_off_size(policy, wanted);
+	if (action.item != 0)
+		goto out;
 	if (policy->update && same_type && S_ISREG(wanted->mode)
-		&& plan_compare_times(policy, existing, wanted) > 0)
+		&& plan_is_newer(policy, wanted, existing))
 		goto out;
 	action.make_way = existing && !same_type;
 	if (same_type || (existing && plan_is_related(wanted, existing)))

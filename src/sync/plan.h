@@ -11,22 +11,32 @@
 struct tt_entry;
 
 struct tt_plan_policy {
-	bool recursive;          /* -r */
-	bool links;              /* -l: copy symbolic links as links */
-	bool perms;              /* -p */
-	bool times;              /* -t */
-	bool owner;              /* -o */
-	bool group;              /* -g */
-	bool devices;            /* --devices (half of -D) */
-	bool specials;           /* --specials (the other half) */
-	bool hard_links;         /* -H */
-	bool checksum;           /* -c: TT_ENTRY_SAME_DATA decides */
-	bool size_only;          /* --size-only */
-	bool ignore_times;       /* -I */
-	bool update;             /* -u: keep destination files that are newer */
-	bool existing;           /* --existing: create nothing new */
-	bool ignore_existing;    /* --ignore-existing: change no existing file */
-	bool append;             /* --append: change no file that is not shorter */
+	bool recursive;       /* -r */
+	bool dirs;            /* -d: directories, but not what is in them */
+	bool links;           /* -l: copy symbolic links as links */
+	bool perms;           /* -p */
+	bool executability;   /* -E: without -p, whether a file can be executed */
+	bool times;           /* -t */
+	bool omit_dir_times;  /* -O */
+	bool omit_link_times; /* -J */
+	bool atimes;          /* -U */
+	bool owner;           /* -o */
+	bool group;           /* -g */
+	bool devices;         /* --devices (half of -D) */
+	bool specials;        /* --specials (the other half) */
+	bool hard_links;      /* -H */
+	bool checksum;        /* -c: TT_ENTRY_SAME_DATA decides */
+	bool size_only;       /* --size-only */
+	bool ignore_times;    /* -I */
+	bool update;          /* -u: keep destination files that are newer */
+	bool existing;        /* --existing: create nothing new */
+	bool ignore_existing; /* --ignore-existing: change no existing file */
+	bool append;          /* --append: change no file that is not shorter */
+	bool has_window;      /* --modify-window of 0 or more: whole seconds, so far apart */
+	int64_t window_sec;
+	bool has_max_size; /* --max-size */
+	uint64_t max_size_bytes;
+	uint64_t min_size_bytes; /* --min-size; 0: none */
 	bool is_super;           /* may chown and mknod; -o and --devices do nothing otherwise */
 	uint64_t granularity_ns; /* of times at the destination; 0: whole seconds */
 };
@@ -63,6 +73,9 @@ enum {
 	TT_ITEM_HARD_LINK = 1 << 10, /* 'h' in the first column */
 	TT_ITEM_MISSING_DATA =
 		1 << 11, /* item without any change that is shown nevertheless (a name at -v) */
+	TT_ITEM_ATIME = 1 << 12,      /* u: the time of the last access */
+	TT_ITEM_OVER_SIZE = 1 << 13,  /* skipped because of --max-size */
+	TT_ITEM_UNDER_SIZE = 1 << 14, /* skipped because of --min-size */
 };
 
 struct tt_plan_action {
@@ -72,6 +85,13 @@ struct tt_plan_action {
 			* first (a directory with all it holds only if that is allowed) */
 	bool exists;   /* the destination has the name with the same type */
 };
+
+/* Whether something of this type and mode gets the source's time. Any thread. */
+bool tt_plan_keeps_time(const struct tt_plan_policy *policy, uint32_t mode);
+
+/* The bit for what is made anew and does not get that: with -t, rsync shows -J and -O as a change
+ * of the time. Any thread. */
+uint32_t tt_plan_made_now(const struct tt_plan_policy *policy, uint32_t mode);
 
 /* `existing` is NULL if the destination does not have the name. Any thread. */
 void tt_plan_entry(const struct tt_plan_policy *policy, const struct tt_entry *wanted,

@@ -12,11 +12,13 @@
 
 #include "sync/arrive.h"
 #include "sync/branch.h"
+#include "sync/delayed.h"
 #include "sync/deleter.h"
 #include "sync/dir.h"
 #include "sync/finish.h"
 #include "sync/lane.h"
 #include "sync/lister.h"
+#include "sync/moved.h"
 #include "sync/planner_entries.h"
 #include "sync/reason.h"
 #include "sync/volume.h"
@@ -215,7 +217,9 @@ static bool planner_enter_directory(
 static bool planner_deletes(const struct tt_engine *engine)
 {
 	return engine->deleting_pass
-	       || (engine->copying_pass && engine->policy.delete_mode == TT_DELETE_DURING);
+	       || (engine->copying_pass
+		       && (engine->policy.delete_mode == TT_DELETE_DURING
+			       || engine->policy.delete_mode == TT_DELETE_DELAY));
 }
 
 /* All of one directory but its children. Returns whether they are wanted. */
@@ -237,6 +241,8 @@ static bool planner_plan_directory(struct tt_engine *engine, struct tt_dir *dir)
 		tt_engine_fail(engine, "preparing", dir, NULL, -ENOMEM);
 		return false;
 	}
+	if (!dir->parent && engine->copying_pass)
+		tt_deleter_missing(engine, dir);
 	if (planner_deletes(engine) && (dir->entry.flags & TT_ENTRY_CONTENTS) && !dir->no_descent)
 		tt_deleter_extraneous(engine, dir);
 	if (!engine->copying_pass)
@@ -328,5 +334,7 @@ void tt_planner_walk(struct tt_engine *engine, struct tt_dir *root)
 	engine->dirs_ahead--;
 	pthread_mutex_unlock(&engine->lock);
 	tt_branch_join(engine);
+	tt_moved_finish(engine, root);
+	tt_delayed_run(engine);
 	tt_dir_free(root);
 }

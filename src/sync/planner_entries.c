@@ -18,6 +18,7 @@
 #include "sync/branch.h"
 #include "sync/deleter.h"
 #include "sync/lane.h"
+#include "sync/moved.h"
 #include "sync/order.h"
 #include "sync/volume.h"
 #include "sys/fd.h"
@@ -223,6 +224,7 @@ static bool entries_follow(struct planner_entries *entries, struct tt_task *task
 				: TT_ITEM_HARD_LINK;
 		task->action.kind = TT_PLAN_KEEP;
 		tt_planner_tell(engine, dir, task->wanted->name, task->wanted, &task->action, NULL);
+		tt_moved_remove(engine, dir, task->wanted);
 		return true;
 	}
 	task->action.item = (task->action.item & ~entries_of_content) | TT_ITEM_HARD_LINK;
@@ -240,8 +242,8 @@ static bool entries_follow(struct planner_entries *entries, struct tt_task *task
 	/* The name is made anew, whatever was under it. */
 	if (task->action.kind == TT_PLAN_KEEP)
 		task->action.kind = TT_PLAN_ATTRIBUTES;
-	if (!engine->policy.plan.times && !(task->action.item & TT_ITEM_NEW))
-		task->action.item |= TT_ITEM_TIME_NOW;
+	if (!(task->action.item & TT_ITEM_NEW))
+		task->action.item |= tt_plan_made_now(&engine->policy.plan, task->wanted->mode);
 	entries_count(engine, task->wanted, &task->action);
 	tt_planner_tell(engine, dir, task->wanted->name, task->wanted, &task->action, leader);
 	/* Whether it is linked or leads is found out when it is its turn. */
@@ -357,12 +359,15 @@ static bool entries_plan(struct planner_entries *entries, struct tt_task *task)
 		&& entries_hard_link(entries, task))
 		return task->action.kind != TT_PLAN_KEEP;
 	if (task->action.kind == TT_PLAN_SKIP) {
-		task->action.item = task->existing ? 0 : TT_ITEM_NEW;
+		if (!task->existing)
+			task->action.item |= TT_ITEM_NEW;
 		tt_planner_tell(engine, dir, wanted->name, wanted, &task->action, NULL);
 		return false;
 	}
 	entries_count(engine, wanted, &task->action);
 	tt_planner_tell(engine, dir, wanted->name, wanted, &task->action, NULL);
+	if (task->action.kind == TT_PLAN_KEEP)
+		tt_moved_remove(engine, dir, wanted);
 	if (engine->policy.dry_run || task->action.kind == TT_PLAN_KEEP
 		|| task->action.kind == TT_PLAN_SKIP_NONREG)
 		return false;

@@ -160,7 +160,8 @@ int tt_rules_enter_destination(
 	struct tt_filter_dir *above =
 		dir->parent ? dir->parent->destination_rules : dir->destination_rules;
 	struct tt_filter_dir *rules;
-	bool deletes = engine->deleting_pass || engine->policy.delete_mode == TT_DELETE_DURING;
+	bool deletes = engine->deleting_pass || engine->policy.delete_mode == TT_DELETE_DURING
+		       || engine->policy.delete_mode == TT_DELETE_DELAY;
 
 	if (!above)
 		return 0;
@@ -184,6 +185,28 @@ int tt_rules_enter_destination(
 	if (r > 0)
 		dir->list_error = -EIO;
 	return r < 0 ? r : 0;
+}
+
+int tt_rules_enter_below(struct tt_engine *engine, struct tt_worker *worker,
+	const struct tt_dir *dir, unsigned layer, struct tt_filter_dir *above, int fd,
+	const char *path, struct tt_filter_dir **ret_rules)
+{
+	struct rules_reading reading = {.engine = engine, .worker = worker, .near = dir->from};
+	int tree_fd;
+
+	*ret_rules = NULL;
+	if (!above)
+		return 0;
+	const struct tt_dir *tree = rules_tree(dir, layer, &tree_fd);
+	const char *tree_path = path + strlen(tree->path);
+	struct tt_filter_place place = {
+		.dir_fd = fd,
+		.path = path,
+		.tree_fd = tree_fd,
+		.tree_path = *tree_path == '/' ? tree_path + 1 : tree_path,
+	};
+	/* What is wrong is said when the walk comes there. */
+	return rules_enter(&reading, above, &place, false, ret_rules) < 0 ? -EIO : 0;
 }
 
 int tt_rules_enter_deleted(struct tt_engine *engine, struct tt_worker *worker, struct tt_dir *dir,

@@ -24,6 +24,12 @@ int tt_rules_enter_source(struct tt_engine *engine, struct tt_worker *worker, st
 int tt_rules_enter_destination(
 	struct tt_engine *engine, struct tt_worker *worker, struct tt_dir *dir);
 
+/* For the directory `fd` somewhere below a layer of the source directory `dir`, which is `path` in
+ * the tree: what holds there. Returns 0 with *ret_rules to be released, or -EIO. */
+int tt_rules_enter_below(struct tt_engine *engine, struct tt_worker *worker,
+	const struct tt_dir *dir, unsigned layer, struct tt_filter_dir *above, int fd,
+	const char *path, struct tt_filter_dir **ret_rules);
+
 /* For the directory `fd`, which is `path` in the destination and about to be deleted with what it
  * holds. `dir`: for messages. Returns 0 with *ret_rules to be released, or -EIO: it stays. */
 int tt_rules_enter_deleted(struct tt_engine *engine, struct tt_worker *worker, struct tt_dir *dir,

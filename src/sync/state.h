@@ -27,12 +27,14 @@
 #include "tree/listing.h"
 
 struct tt_branch;
+struct tt_delayed;
 struct tt_device_table;
 struct tt_filter_dir;
 struct tt_inplace;
 struct tt_lane;
 struct tt_linkset;
 struct tt_linkset_group;
+struct tt_moved;
 struct tt_share;
 struct tt_sweep;
 struct tt_volume;
@@ -52,8 +54,8 @@ struct tt_dir {
 	struct tt_entry existing;
 	unsigned mount;  /* at the destination: one number for all that can be links of one inode */
 	bool exists;     /* the destination has a directory of this name */
-	bool no_descent; /* only the directory itself (-x at a mount point; the destination itself)
-			  */
+	bool no_descent; /* only the directory itself (-d; -x at a mount point; the destination
+			    itself) */
 	bool is_target; /* its attributes are ours to set: false for a root that only collects named
 			   sources */
 	const char *destination_name; /* for a root with one file: its name at the destination; else
@@ -169,7 +171,9 @@ struct tt_engine {
 	struct tt_pool pool;
 	struct tt_worker *workers;
 	int root_destination_fd;
-	char *destination_name;                        /* of a single file; owned */
+	char *destination_name; /* of a single file; owned */
+	char **missing;         /* names of sources that are not there, to be deleted; owned */
+	unsigned missing_count;
 	uint64_t destination_dev_key, destination_ino; /* identity of the destination root */
 	_Atomic int64_t keep_budget_pages;
 
@@ -202,6 +206,7 @@ struct tt_engine {
 	struct tt_share *shares;            /* large listings that idle workers may help with */
 	unsigned listings;                  /* directories that are being listed now */
 	unsigned entries_ahead, dirs_ahead; /* listed or being listed, and not yet planned */
+	struct tt_moved *moved;             /* names of the source that go at the end */
 	struct tt_inplace *claims; /* files with several names that are being written in place */
 	struct tt_lane *lanes;     /* one for each disk that is written to */
 	unsigned lane_count;
@@ -225,6 +230,7 @@ struct tt_engine {
 	size_t kept_bytes; /* of what is not told yet */
 	bool io_error;     /* no deletions any more */
 	bool said_no_deletions;
+	struct tt_delayed *delayed, **delayed_last; /* deletions until the end */
 	bool deleting_pass, copying_pass; /* what the present walk over the trees is for; constant
 					     while workers list */
 	struct tt_engine_stats stats;

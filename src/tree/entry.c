@@ -9,6 +9,8 @@ void tt_entry_set(struct tt_entry *entry, const struct statx *stx)
 	entry->size_bytes = stx->stx_size;
 	entry->mtime_sec = stx->stx_mtime.tv_sec;
 	entry->mtime_nsec = stx->stx_mtime.tv_nsec;
+	entry->atime_sec = stx->stx_atime.tv_sec;
+	entry->atime_nsec = stx->stx_atime.tv_nsec;
 	entry->mode = stx->stx_mode;
 	entry->uid = stx->stx_uid;
 	entry->gid = stx->stx_gid;

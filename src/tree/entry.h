@@ -15,8 +15,8 @@ struct tt_entry {
 	const char *name; /* one path component; owned by the listing's arena */
 	const char *link; /* target of a symbolic link, or NULL; owned likewise */
 	uint64_t size_bytes;
-	int64_t mtime_sec;
-	uint32_t mtime_nsec;
+	int64_t mtime_sec, atime_sec;
+	uint32_t mtime_nsec, atime_nsec;
 	uint32_t mode; /* type and permission bits; 0 in the permission bits where only the type is
 			  known */
 	uint32_t uid;

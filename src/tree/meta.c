@@ -15,7 +15,9 @@
 
 #include "sys/fd.h"
 #include "tree/entry.h"
+#include "tree/idmap.h"
 #include "tree/meta.h"
+#include "tree/modes.h"
 
 enum {
 	META_BITS = 07777
@@ -46,13 +48,35 @@ static bool meta_same_type(uint32_t a, uint32_t b)
 	return (a & S_IFMT) == (b & S_IFMT);
 }
 
+void tt_meta_adjust(const struct tt_meta_policy *policy, struct tt_entry *wanted)
+{
+	if (policy->modes && !S_ISLNK(wanted->mode))
+		wanted->mode = tt_modes_apply(policy->modes, wanted->mode, policy->umask_bits);
+	if (policy->users)
+		wanted->uid = tt_idmap_get(policy->users, wanted->uid);
+	if (policy->groups)
+		wanted->gid = tt_idmap_get(policy->groups, wanted->gid);
+}
+
+/* Who may read may execute what the source's owner or others may; an existing right is enough. */
+static uint32_t meta_executable(uint32_t wanted_mode, uint32_t existing_mode)
+{
+	if (!(wanted_mode & 0111))
+		return existing_mode & ~0111U;
+	if (existing_mode & 0111)
+		return existing_mode;
+	return existing_mode | (existing_mode & 0444) >> 2;
+}
+
 uint32_t tt_meta_mode(const struct tt_meta_policy *policy, const struct tt_entry *wanted,
 	const struct tt_entry *existing)
 {
 	if (policy->perms)
 		return wanted->mode;
 	if (existing && meta_same_type(existing->mode, wanted->mode))
-		return existing->mode;
+		return policy->executability && S_ISREG(wanted->mode)
+			       ? meta_executable(wanted->mode, existing->mode)
+			       : existing->mode;
 	return wanted->mode & (S_IFMT | (0777 & ~policy->umask_bits));
 }
 
@@ -159,25 +183,62 @@ static mode_t meta_wanted_bits(const struct tt_meta_policy *policy, const struct
 	return bits;
 }
 
-/* Without exact_times, times that differ by less than a second are left alone; a file that was just
- * written gets them in full. */
+static bool meta_keeps_times(const struct tt_meta_policy *policy, const struct tt_entry *wanted)
+{
+	return policy->times && !(policy->omit_dir_times && S_ISDIR(wanted->mode))
+	       && !(policy->omit_link_times && S_ISLNK(wanted->mode));
+}
+
+static bool meta_in_window(const struct tt_meta_policy *policy, int64_t a_sec, int64_t b_sec)
+{
+	return (a_sec < b_sec ? b_sec - a_sec : a_sec - b_sec) <= policy->window_sec;
+}
+
+/* Without exact_times, times that differ by no more than the window are left alone; a file that was
+ * just written gets them in full. */
 static bool meta_times_differ(const struct tt_meta_policy *policy, const struct tt_entry *wanted,
 	const struct tt_entry *existing, const struct stat *st)
 {
-	if (!policy->times || (policy->omit_dir_times && S_ISDIR(wanted->mode)))
+	if (!meta_keeps_times(policy, wanted))
 		return false;
-	if (st->st_mtim.tv_sec != wanted->mtime_sec)
+	if (st->st_mtim.tv_sec == wanted->mtime_sec
+		&& st->st_mtim.tv_nsec == (long)wanted->mtime_nsec)
+		return false;
+	if ((policy->exact_files && S_ISREG(wanted->mode))
+		|| !meta_in_window(policy, st->st_mtim.tv_sec, wanted->mtime_sec))
 		return true;
-	if (st->st_mtim.tv_nsec == (long)wanted->mtime_nsec)
-		return false;
 	return !existing || policy->exact_times || existing->mtime_sec != st->st_mtim.tv_sec
 	       || (long)existing->mtime_nsec != st->st_mtim.tv_nsec;
 }
 
-/* Sets what differs from `st`. `times`: the times in any case, which writing has changed since. */
+static bool meta_atime_differs(
+	const struct tt_meta_policy *policy, const struct tt_entry *wanted, const struct stat *st)
+{
+	return policy->atimes && !S_ISDIR(wanted->mode) && !S_ISLNK(wanted->mode)
+	       && (st->st_atim.tv_sec != wanted->atime_sec
+		       || st->st_atim.tv_nsec != (long)wanted->atime_nsec);
+}
+
+/* `written`: both in any case, as far as they are kept. */
+static int meta_set_times(const struct tt_meta_policy *policy, const struct meta_target *target,
+	const struct tt_entry *wanted, const struct tt_entry *existing, const struct stat *st,
+	bool written)
+{
+	bool mtime = written ? meta_keeps_times(policy, wanted)
+			     : meta_times_differ(policy, wanted, existing, st);
+	bool atime = written ? policy->atimes : meta_atime_differs(policy, wanted, st);
+	const struct timespec times[2] = {
+		{.tv_sec = wanted->atime_sec, .tv_nsec = atime ? wanted->atime_nsec : UTIME_OMIT},
+		{.tv_sec = wanted->mtime_sec, .tv_nsec = mtime ? wanted->mtime_nsec : UTIME_OMIT},
+	};
+
+	return mtime || atime ? meta_utimens(target, times) : 0;
+}
+
+/* Sets what differs from `st`. `written`: content has been since, which has changed the times. */
 static int meta_change(const struct tt_meta_policy *policy, const struct meta_target *target,
-	const struct tt_entry *wanted, const struct tt_entry *existing, struct stat *st, bool times,
-	enum tt_meta_step *ret_step)
+	const struct tt_entry *wanted, const struct tt_entry *existing, struct stat *st,
+	bool written, enum tt_meta_step *ret_step)
 {
 	bool chowned;
 	int r, result = 0;
@@ -198,17 +259,10 @@ static int meta_change(const struct tt_meta_policy *policy, const struct meta_ta
 			result = r;
 		}
 	}
-	if (times || meta_times_differ(policy, wanted, existing, st)) {
-		const struct timespec both[2] = {
-			{.tv_nsec = UTIME_OMIT},
-			{.tv_sec = wanted->mtime_sec, .tv_nsec = wanted->mtime_nsec},
-		};
-
-		r = meta_utimens(target, both);
-		if (r < 0 && result == 0) {
-			*ret_step = TT_META_TIMES;
-			result = r;
-		}
+	r = meta_set_times(policy, target, wanted, existing, st, written);
+	if (r < 0 && result == 0) {
+		*ret_step = TT_META_TIMES;
+		result = r;
 	}
 	return result;
 }
@@ -234,7 +288,7 @@ int tt_meta_apply_made(const struct tt_meta_policy *policy, int fd, const struct
 	const struct meta_target target = {.fd = fd, .dir_fd = -1};
 	struct stat now = *st;
 
-	return meta_change(policy, &target, wanted, existing, &now, policy->times, ret_step);
+	return meta_change(policy, &target, wanted, existing, &now, true, ret_step);
 }
 
 int tt_meta_apply_fd(const struct tt_meta_policy *policy, int fd, const struct tt_entry *wanted,

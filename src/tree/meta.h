@@ -13,18 +13,27 @@
 
 struct stat;
 struct tt_entry;
+struct tt_idmap;
+struct tt_modes;
 
 struct tt_meta_policy {
-	bool perms;          /* -p */
-	bool times;          /* -t */
-	bool omit_dir_times; /* -O, not an option yet */
-	bool owner;          /* -o, effective only for a super-user, as in rsync */
-	bool group;          /* -g: for others than the super-user only groups they are in */
-	bool numeric_ids;    /* ids are compared as numbers either way between two local trees */
-	bool exact_times;    /* a fraction of a second is a difference, too */
-	bool executability;  /* -E, not an option yet */
-	uint32_t umask_bits; /* the process's umask at start, for files made without -p */
-	bool is_super;       /* effective uid 0 at start */
+	bool perms;           /* -p */
+	bool times;           /* -t */
+	bool omit_dir_times;  /* -O */
+	bool omit_link_times; /* -J */
+	bool atimes;          /* -U: of all but directories and links */
+	bool owner;           /* -o, effective only for a super-user, as in rsync */
+	bool group;           /* -g: for others than the super-user only groups they are in */
+	bool numeric_ids;     /* ids are compared as numbers either way between two local trees */
+	bool exact_times;     /* a fraction of a second is a difference, too */
+	bool exact_files;     /* the same for regular files only */
+	int64_t window_sec;   /* without exact_times: so many seconds are no difference */
+	bool executability;   /* -E */
+	const struct tt_modes *modes; /* --chmod, or NULL; borrowed */
+	struct tt_idmap *users;       /* --usermap, or NULL; borrowed */
+	struct tt_idmap *groups;      /* --groupmap, or NULL; borrowed */
+	uint32_t umask_bits;          /* the process's umask at start, for files made without -p */
+	bool is_super;                /* effective uid 0 at start */
 };
 
 /* Which step failed, for the message. */
@@ -37,9 +46,14 @@ enum tt_meta_step {
 /* The words for a message: "setting owner of", ... */
 const char *tt_meta_step_text(enum tt_meta_step step);
 
+/* Makes of what a source entry is what it is to become: --chmod, --usermap, --groupmap. Once for
+ * each entry, before anything is decided about it. Any thread. */
+void tt_meta_adjust(const struct tt_meta_policy *policy, struct tt_entry *wanted);
+
 /* The mode that `wanted` arrives with: its own under -p; without -p `existing`'s (or, with
  * `existing` NULL, the wanted permissions less the umask, without setuid, setgid and sticky bits),
- * as rsync. The type bits are `wanted`'s. Any thread. */
+ * as rsync; under -E `existing`'s with or without the right to execute. The type bits are
+ * `wanted`'s. Any thread. */
 uint32_t tt_meta_mode(const struct tt_meta_policy *policy, const struct tt_entry *wanted,
 	const struct tt_entry *existing);
 

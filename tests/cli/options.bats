@@ -181,7 +181,6 @@ refuses() {
 	refuses 4 "option --no-compress of rsync" --no-compress a b
 	refuses 4 "option --no-z of rsync" --no-z a b
 	refuses 4 "option --no-W of rsync" --no-W a b
-	refuses 4 "option -xx of rsync" -axx a b
 }
 
 @test "an unknown option is refused with the nearest one" {
@@ -216,6 +215,18 @@ refuses() {
 	refuses 1 "--dirty-limit=255K is too little" --dirty-limit=255K a b
 	refuses 1 "--reflink=always clones whole files: it does not go with --append" -a --reflink=always --append a b
 	refuses 1 "--reflink=always clones whole files: it does not go with --append" -a --reflink=always --append-verify a b
+	refuses 1 "--max-size=big is no size: it takes a number of bytes" --max-size=big a b
+	refuses 1 "--min-size=1x is no size: it takes a number of bytes" --min-size 1x a b
+	refuses 1 "--max-size=9000P is out of range: it takes a number of bytes" --max-size=9000P a b
+	refuses 1 "--modify-window=soon: it takes a whole number of seconds" --modify-window=soon a b
+	refuses 1 "-@=x: it takes a whole number of seconds" -a@x a b
+	refuses 1 "--max-delete=x: it takes a whole number" --max-delete=x -r --delete a b
+	refuses 1 "--chmod=u+q: it takes modes as chmod(1) does" --chmod=u+q a b
+	refuses 1 "--chmod=: it takes modes" --chmod= a b
+	refuses 1 "--usermap: no colon in \"1\"" --usermap=1 a b
+	refuses 1 "--groupmap: \"5-\" is neither a number nor a range" --groupmap=5-:1 a b
+	refuses 1 "--chown: there is no user \"nobody-at-all\"" --chown=nobody-at-all a b
+	refuses 1 "--chown: there is no group \"nobody-at-all\"" --chown=:nobody-at-all a b
 	refuses 1 "--dirty-limit=-1 is no size" --dirty-limit=-1 a b
 }
 
@@ -233,7 +244,22 @@ refuses() {
 
 @test "deletion without -r and two phases of deletion are refused" {
 	refuses 1 "--delete does not work without --recursive (-r)" --delete a b
-	refuses 1 "only one of --delete-before, --delete-during and --delete-after" -r --delete-before --delete-after a b
+	refuses 1 "only one of --delete-before, --delete-during, --delete-delay and --delete-after" -r --delete-before --delete-after a b
+}
+
+@test "--chown excludes the maps that it is made of" {
+	refuses 1 "--chown cannot be used with --usermap or --groupmap" --chown=0 --usermap=1:2 a b
+	refuses 1 "--chown cannot be used with --usermap or --groupmap" --groupmap=1:2 --chown=:0 a b
+	refuses 1 "--usermap can be given only once" --usermap=1:2 --usermap=1:2 a b
+}
+
+@test "a short option takes its argument from its word or from the next one" {
+	mkdir a
+	for words in -a@1 "-a@ 1" -a@=1 "-@ -1 -a" -a@-1; do
+		# shellcheck disable=SC2086
+		"$TIPTOE" $words a/ b
+	done
+	refuses 1 "-@ needs an argument: NUM" a b -a@
 }
 
 @test "missing operands are said" {

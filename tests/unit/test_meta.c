@@ -70,6 +70,54 @@ static void test_mode_follows_the_options(void **state)
 	assert_int_equal(tt_meta_mode(&plain, &dir, NULL), S_IFDIR | 0750);
 }
 
+static void test_the_right_to_execute_follows_the_source(void **state)
+{
+	const struct tt_meta_policy executable = {.executability = true, .umask_bits = 027};
+	const struct tt_entry yes = {.mode = S_IFREG | 0100}, no = {.mode = S_IFREG | 0644},
+			      readable = {.mode = S_IFREG | 0640}, runs = {.mode = S_IFREG | 0751},
+			      dir = {.mode = S_IFDIR | 0700};
+
+	(void)state;
+	assert_int_equal(tt_meta_mode(&executable, &yes, &readable), S_IFREG | 0750);
+	assert_int_equal(tt_meta_mode(&executable, &yes, &runs), S_IFREG | 0751);
+	assert_int_equal(tt_meta_mode(&executable, &no, &runs), S_IFREG | 0640);
+	assert_int_equal(tt_meta_mode(&executable, &no, &readable), S_IFREG | 0640);
+	assert_int_equal(tt_meta_mode(&executable, &dir, &dir), S_IFDIR | 0700);
+	assert_int_equal(tt_meta_mode(&plain, &yes, &readable), S_IFREG | 0640);
+}
+
+static void test_times_of_access_and_those_that_are_left_out(void **state)
+{
+	const struct tt_meta_policy accessed = {.atimes = true, .times = true, .exact_times = true},
+				    omitting = {.times = true,
+					    .omit_dir_times = true,
+					    .omit_link_times = true,
+					    .exact_times = true};
+	const struct tt_entry wanted = {.mode = S_IFREG | 0600,
+				      .mtime_sec = 5,
+				      .atime_sec = 7,
+				      .atime_nsec = 8},
+			      link = {.mode = S_IFLNK | 0777, .mtime_sec = 5};
+	struct scratch scratch;
+	enum tt_meta_step step;
+
+	(void)state;
+	scratch_open(&scratch);
+	int fd = make(&scratch, "f", 0600);
+
+	assert_int_equal(tt_meta_apply_fd(&accessed, fd, &wanted, NULL, &step), 0);
+	struct stat st = look(&scratch, "f");
+
+	assert_int_equal(st.st_atim.tv_sec, 7);
+	assert_int_equal(st.st_atim.tv_nsec, 8);
+	assert_int_equal(st.st_mtim.tv_sec, 5);
+	assert_int_equal(symlinkat("x", scratch.fd, "l"), 0);
+	assert_int_equal(tt_meta_apply_at(&omitting, scratch.fd, "l", &link, NULL, &step), 0);
+	assert_true(look(&scratch, "l").st_mtim.tv_sec > 5);
+	close(fd);
+	scratch_close(&scratch);
+}
+
 static void test_everything_arrives_under_archive(void **state)
 {
 	const struct tt_entry wanted = {.mode = S_IFREG | 06755,
@@ -339,6 +387,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mode_follows_the_options),
+		cmocka_unit_test(test_the_right_to_execute_follows_the_source),
+		cmocka_unit_test(test_times_of_access_and_those_that_are_left_out),
 		cmocka_unit_test(test_everything_arrives_under_archive),
 		cmocka_unit_test(test_what_is_right_is_not_touched),
 		cmocka_unit_test(test_nothing_but_the_mode_without_options),

@@ -168,6 +168,58 @@ static void arguments_come_with_or_after_the_option(void **state)
 	tt_options_deinit(&options);
 }
 
+static void single_entries_are_chosen(void **state)
+{
+	struct tt_options options =
+		parse("-dxxmEOJUU --max-size=1k+1 --min-size=0 -@2 a b", TT_EXIT_OK);
+
+	(void)state;
+	assert_true(options.engine.plan.dirs);
+	assert_false(options.engine.plan.recursive);
+	assert_true(options.engine.one_file_system && options.engine.omit_mounts);
+	assert_true(options.engine.prune_empty_dirs);
+	assert_true(options.engine.meta.executability && options.engine.meta.omit_dir_times
+		    && options.engine.meta.omit_link_times && options.engine.meta.atimes);
+	assert_true(options.engine.plan.has_max_size);
+	assert_int_equal(options.engine.plan.max_size_bytes, 1025);
+	assert_int_equal(options.engine.plan.min_size_bytes, 0);
+	assert_true(options.engine.plan.has_window);
+	assert_false(options.engine.meta.exact_times);
+	assert_int_equal(options.engine.meta.window_sec, 2);
+	tt_options_deinit(&options);
+	options = parse("-dr -@2 -@ -1 a b", TT_EXIT_OK);
+	assert_false(options.engine.plan.dirs);
+	assert_false(options.engine.plan.has_window);
+	assert_true(options.engine.meta.exact_times);
+	tt_options_deinit(&options);
+	options = parse("--old-dirs a b", TT_EXIT_OK);
+	assert_true(options.engine.plan.recursive);
+	assert_non_null(options.engine.filter);
+	tt_options_deinit(&options);
+	options = parse("--old-dirs --no-d a b", TT_EXIT_OK);
+	assert_false(options.engine.plan.recursive || options.engine.plan.dirs);
+	tt_options_deinit(&options);
+}
+
+static void owners_and_modes_are_changed_on_the_way(void **state)
+{
+	struct tt_options options =
+		parse("--chmod=u+x --chmod go-w --chown=:5 a b --no-super", TT_EXIT_OK);
+
+	(void)state;
+	assert_non_null(options.engine.meta.modes);
+	assert_null(options.engine.meta.users);
+	assert_non_null(options.engine.meta.groups);
+	assert_true(options.engine.meta.group && options.engine.plan.group);
+	assert_false(options.engine.plan.owner);
+	assert_false(options.engine.plan.is_super || options.engine.meta.is_super);
+	tt_options_deinit(&options);
+	options = parse("--usermap=*:5 --numeric-ids --super a b", TT_EXIT_OK);
+	assert_true(options.engine.meta.owner && options.engine.plan.owner);
+	assert_true(options.engine.plan.is_super && options.engine.meta.is_super);
+	tt_options_deinit(&options);
+}
+
 static void after_two_dashes_everything_is_an_operand(void **state)
 {
 	struct tt_options options = parse("-r -- -v - --bogus", TT_EXIT_OK);
@@ -238,6 +290,8 @@ int main(void)
 		cmocka_unit_test(levels_are_counted_and_taken_back),
 		cmocka_unit_test(deletion_has_one_phase),
 		cmocka_unit_test(arguments_come_with_or_after_the_option),
+		cmocka_unit_test(single_entries_are_chosen),
+		cmocka_unit_test(owners_and_modes_are_changed_on_the_way),
 		cmocka_unit_test(after_two_dashes_everything_is_an_operand),
 		cmocka_unit_test(a_colon_before_a_slash_is_another_machine),
 		cmocka_unit_test(the_nearest_name_is_suggested),

@@ -239,6 +239,95 @@ static void test_a_directory_without_recursion_is_skipped(void **state)
 	assert_int_equal(action.item, 0);
 }
 
+static void test_sizes_have_limits(void **state)
+{
+	const struct tt_entry file = {.mode = S_IFREG | 0644, .size_bytes = 1000},
+			      link = {.mode = S_IFLNK | 0777, .size_bytes = 1000};
+	struct tt_plan_policy policy = archive;
+	struct tt_plan_action action;
+
+	(void)state;
+	policy.has_max_size = true;
+	policy.max_size_bytes = 999;
+	tt_plan_entry(&policy, &file, NULL, &action);
+	assert_int_equal(action.kind, TT_PLAN_SKIP);
+	assert_int_equal(action.item, TT_ITEM_OVER_SIZE);
+	tt_plan_entry(&policy, &link, NULL, &action);
+	assert_int_equal(action.kind, TT_PLAN_SYMLINK);
+	policy.max_size_bytes = 1000;
+	tt_plan_entry(&policy, &file, NULL, &action);
+	assert_int_equal(action.kind, TT_PLAN_COPY);
+	policy.min_size_bytes = 1001;
+	tt_plan_entry(&policy, &file, NULL, &action);
+	assert_int_equal(action.kind, TT_PLAN_SKIP);
+	assert_int_equal(action.item, TT_ITEM_UNDER_SIZE);
+}
+
+static void test_a_window_is_of_whole_seconds(void **state)
+{
+	const struct tt_entry wanted = {.mode = S_IFREG | 0644, .mtime_sec = 100, .mtime_nsec = 1};
+	struct tt_entry existing = {.mode = S_IFREG | 0644, .mtime_sec = 102, .mtime_nsec = 9};
+	struct tt_plan_policy policy = archive;
+	struct tt_plan_action action;
+
+	(void)state;
+	policy.has_window = true;
+	policy.window_sec = 2;
+	tt_plan_entry(&policy, &wanted, &existing, &action);
+	assert_int_equal(action.kind, TT_PLAN_KEEP);
+	policy.window_sec = 1;
+	tt_plan_entry(&policy, &wanted, &existing, &action);
+	assert_int_equal(action.kind, TT_PLAN_COPY);
+	assert_int_equal(action.item, TT_ITEM_TRANSFER | TT_ITEM_TIME);
+	/* -u: less than the window newer is not newer. */
+	existing.mtime_sec = 99;
+	policy.update = true;
+	policy.window_sec = 2;
+	tt_plan_entry(&policy, &wanted, &existing, &action);
+	assert_int_equal(action.kind, TT_PLAN_SKIP);
+	existing.mtime_sec = 97;
+	tt_plan_entry(&policy, &wanted, &existing, &action);
+	assert_int_equal(action.kind, TT_PLAN_COPY);
+}
+
+static void test_times_that_are_left_out_are_no_difference(void **state)
+{
+	const struct tt_entry dir = {.mode = S_IFDIR | 0755, .mtime_sec = 1},
+			      old_dir = {.mode = S_IFDIR | 0755, .mtime_sec = 2},
+			      link = {.mode = S_IFLNK | 0777, .mtime_sec = 1},
+			      old_link = {.mode = S_IFLNK | 0777, .mtime_sec = 2};
+	struct tt_plan_policy policy = archive;
+	struct tt_plan_action action;
+
+	(void)state;
+	policy.omit_dir_times = policy.omit_link_times = true;
+	tt_plan_entry(&policy, &dir, &old_dir, &action);
+	assert_int_equal(action.item, 0);
+	tt_plan_entry(&policy, &link, &old_link, &action);
+	assert_int_equal(action.kind, TT_PLAN_SYMLINK);
+	assert_int_equal(action.item, TT_ITEM_LOCAL | TT_ITEM_CHECKSUM | TT_ITEM_TIME);
+}
+
+static void test_the_right_to_execute_and_the_time_of_access(void **state)
+{
+	const struct tt_entry wanted = {.mode = S_IFREG | 0744, .atime_sec = 1, .atime_nsec = 7};
+	struct tt_entry existing = {.mode = S_IFREG | 0600, .atime_sec = 1};
+	struct tt_plan_policy policy = {.recursive = true, .executability = true, .atimes = true};
+	struct tt_plan_action action;
+
+	(void)state;
+	tt_plan_entry(&policy, &wanted, &existing, &action);
+	assert_int_equal(action.kind, TT_PLAN_ATTRIBUTES);
+	assert_int_equal(action.item, TT_ITEM_PERMS);
+	existing.mode = S_IFREG | 0610;
+	tt_plan_entry(&policy, &wanted, &existing, &action);
+	assert_int_equal(action.kind, TT_PLAN_KEEP);
+	existing.atime_sec = 2;
+	tt_plan_entry(&policy, &wanted, &existing, &action);
+	assert_int_equal(action.kind, TT_PLAN_ATTRIBUTES);
+	assert_int_equal(action.item, TT_ITEM_ATIME);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +335,10 @@ int main(void)
 		cmocka_unit_test(test_another_type_makes_way),
 		cmocka_unit_test(test_a_device_of_the_other_kind_is_made_anew),
 		cmocka_unit_test(test_a_directory_without_recursion_is_skipped),
+		cmocka_unit_test(test_sizes_have_limits),
+		cmocka_unit_test(test_a_window_is_of_whole_seconds),
+		cmocka_unit_test(test_times_that_are_left_out_are_no_difference),
+		cmocka_unit_test(test_the_right_to_execute_and_the_time_of_access),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
