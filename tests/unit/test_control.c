@@ -306,5 +306,7 @@ int main(void)
 		cmocka_unit_test(on_a_terminal_progress_is_redrawn_and_ends_in_totals),
 	};
 
+	/* As from a terminal, also where the tests were started with nohup(1). */
+	signal(SIGHUP, SIG_DFL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -153,20 +153,26 @@ static void test_pages_below_a_hole_are_read_back(void **state)
 	assert_int_equal(f.stats.left, 0);
 }
 
+/* Once in four times the moment is neither over before the drop nor longer than the patience. */
 static void test_what_is_held_for_a_moment_goes_all_the_same(void **state)
 {
 	const uint64_t size = (uint64_t)PAGES * SAMPLE_PAGE;
-	struct sample_hold hold;
+	bool went = false;
 
 	(void)state;
 	assert_int_equal(tt_neutral_old_look(&f.old, f.fd, size, &f.fs, &f.stats), 0);
-	overwrite(0, size);
-	sample_hold_pages(&hold, f.fd, 5000000);
-	tt_neutral_updated(f.fd, 0, size, &f.old, &f.fs, &f.stats);
-	sample_hold_end(&hold);
-	assert_int_equal(sample_count_resident(f.fd), 0);
-	assert_int_equal(f.stats.left, 0);
-	assert_true(f.stats.not_dropped > 0);
+	for (unsigned i = 0; i < 4 && !went; i++) {
+		struct sample_hold hold;
+
+		memset(&f.stats, 0, sizeof f.stats);
+		overwrite(0, size);
+		sample_hold_pages(&hold, f.fd, 5000000);
+		tt_neutral_updated(f.fd, 0, size, &f.old, &f.fs, &f.stats);
+		sample_hold_end(&hold);
+		went = sample_count_resident(f.fd) == 0 && f.stats.left == 0
+		       && f.stats.not_dropped > 0;
+	}
+	assert_true(went);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
