@@ -548,8 +548,7 @@ static enum file_outcome file_do(struct file_copy *copy)
 	if (outcome == FILE_FULL)
 		outcome = file_try_alone(copy);
 	file_warn_preallocate(copy);
-	if (outcome != FILE_GOOD && copy->is_touched
-		&& !atomic_load(&copy->worker->engine->asked_to_stop))
+	if (outcome != FILE_GOOD && copy->is_touched)
 		tt_inplace_tell(
 			copy->worker->engine, copy->dir, copy->task->wanted->name, copy->rest);
 	return outcome;

@@ -93,6 +93,8 @@ static int deleter_empty_by(struct deleter *deleter, struct tt_filter_dir *rules
 		const struct tt_entry *entry = &names.entries[i];
 
 		if (length + strlen(entry->name) + 2 > sizeof deleter->path) {
+			tt_engine_fail(deleter->engine, "deleting, somewhere in", deleter->dir,
+				NULL, -ENAMETOOLONG);
 			result = -ENAMETOOLONG;
 			continue;
 		}
@@ -383,7 +385,7 @@ void tt_deleter_missing(struct tt_engine *engine, struct tt_dir *root)
 	for (unsigned i = 0; i < engine->missing_count; i++) {
 		struct tt_entry *entry = tt_listing_find(&root->destination, engine->missing[i]);
 
-		if (!entry || entry->twin != TT_ENTRY_NONE || (entry->flags & TT_ENTRY_VANISHED))
+		if (!entry || !deleter_is_extraneous(root, entry))
 			continue;
 		tt_deleter_remove(engine, root, entry, contents);
 		entry->flags |= TT_ENTRY_VANISHED; /* dealt with */

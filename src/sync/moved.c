@@ -56,10 +56,21 @@ static void moved_tell(
 				sizeof shown));
 }
 
+static void moved_refuse(struct tt_engine *engine, const struct tt_dir *dir,
+	const struct tt_entry *wanted, const char *why)
+{
+	char path[PATH_MAX * 2], shown[PATH_MAX * 2];
+
+	tt_log_line(engine->log, TT_LOG_ERROR, "not removing %s from the source: %s",
+		tt_log_escape(
+			tt_engine_path(dir, wanted->name, path, sizeof path), shown, sizeof shown),
+		why);
+	atomic_fetch_add(&engine->errors, 1);
+}
+
 static void moved_remove_now(
 	struct tt_engine *engine, const struct tt_dir *dir, const struct tt_entry *wanted)
 {
-	const char *verb = "removing from the source";
 	int source_fd = dir->source_fds[wanted->layer];
 	struct statx now;
 	int r = tt_fd_statx(source_fd, wanted->name, &now);
@@ -67,16 +78,17 @@ static void moved_remove_now(
 	if (r == -ENOENT) /* somebody else has */
 		return;
 	if (r == 0 && moved_is_itself(dir, wanted, &now)) {
-		verb = "not removing from the source, because it is its own copy,";
-		r = -EBUSY;
-	} else if (r == 0 && !moved_is_unchanged(wanted, &now)) {
-		verb = "not removing from the source, because it has changed since it was listed,";
-		r = -ESTALE;
+		moved_refuse(engine, dir, wanted, "it is its own copy");
+		return;
+	}
+	if (r == 0 && !moved_is_unchanged(wanted, &now)) {
+		moved_refuse(engine, dir, wanted, "it has changed since it was listed");
+		return;
 	}
 	if (r == 0)
 		r = unlinkat(source_fd, wanted->name, 0) < 0 ? -errno : 0;
 	if (r < 0)
-		tt_engine_fail(engine, verb, dir, wanted->name, r);
+		tt_engine_fail(engine, "removing from the source", dir, wanted->name, r);
 	else
 		moved_tell(engine, dir, wanted);
 }

@@ -68,6 +68,16 @@ static bool prune_is_elsewhere(const struct prune *prune, int fd)
 	       && (stx.stx_dev_major != prune->dev_major || stx.stx_dev_minor != prune->dev_minor);
 }
 
+/* Whether the command line protects prune->path: that keeps an empty directory, too. */
+static bool prune_is_protected(const struct prune *prune)
+{
+	const struct tt_dir *root = prune->dir;
+
+	while (root->parent)
+		root = root->parent;
+	return tt_filter_dir_excludes(root->destination_rules, prune->path, true, false);
+}
+
 static bool prune_is_full(
 	struct prune *prune, struct tt_filter_dir *above, int dir_fd, const char *name);
 
@@ -91,7 +101,8 @@ static bool prune_has_more(struct prune *prune, struct tt_filter_dir *above, int
 	return full;
 }
 
-/* Whether there is anything but directories in the directory `name`, at any depth. */
+/* Whether there is anything but directories in the directory `name`, at any depth, or one of them
+ * is protected. */
 static bool prune_is_full(
 	struct prune *prune, struct tt_filter_dir *above, int dir_fd, const char *name)
 {
@@ -105,7 +116,9 @@ static bool prune_is_full(
 	strcpy(prune->path + length + (length > 0), name);
 	TT_FD_AUTO fd = tt_fd_open_dir(dir_fd, name);
 
-	if (fd < 0)
+	if (prune_is_protected(prune))
+		full = true;
+	else if (fd < 0)
 		prune_note(prune, fd);
 	else if (!prune_is_elsewhere(prune, fd))
 		full = prune_has_more(prune, above, fd);

@@ -204,6 +204,14 @@ moving() {
 	done
 }
 
+@test "--delete-missing-args leaves what a filter protects" {
+	for options in --exclude=missing "-f P\ missing" "--exclude=*" "-f H\ missing" "--exclude=missing --delete-excluded" "-f P\ other"; do
+		again
+		both 'echo x > missing; mkdir -p gone/below; echo x > gone/below/f; settle .'
+		eval "compare_unordered -ai --delete-missing-args --force $options ../s/keep ../s/missing ../s/gone ./" || return 1
+	done
+}
+
 @test "--ignore-missing-args and --delete-missing-args with nothing else" {
 	for options in --ignore-missing-args --delete-missing-args; do
 		again

@@ -181,6 +181,16 @@ empties() {
 	compare -avim ../s/a/ ./z
 }
 
+@test "-m keeps the directories that a filter protects" {
+	for rule in 'P /a' 'protect c/' 'P empty' 'P *' 'H *.o' 'R *' 'P /full/x'; do
+		rm -rf s r t
+		mkdir s r t
+		empties
+		both 'mkdir -p a/b old/er; settle .'
+		compare_unordered -aim --delete -f "$rule" ../s/ ./ || return 1
+	done
+}
+
 @test "-m goes by what is left after patterns" {
 	empties
 	compare -aim --exclude='*.o' ../s/ ./

@@ -133,7 +133,7 @@ kill_writing() { # ARGUMENT...
 
 @test "SIGTERM while it writes: exit 20, the file is taken again" {
 	make_versions 200M
-	"$TIPTOE" -a --inplace --dirty-limit=512K src/ dst &
+	"$TIPTOE" -a --inplace --dirty-limit=512K src/ dst 2>err &
 	HELPER=$!
 	await_writing dst/big
 	kill $HELPER
@@ -141,6 +141,7 @@ kill_writing() { # ARGUMENT...
 	wait $HELPER || code=$?
 	HELPER=
 	expect "exit code" "$code" == 20
+	grep -q "^tiptoe: warning: big was being written in place: it may be part old and part new until a run completes it" err
 	expect "pages left" "$(resident src dst)" == 0
 	is_half_new dst/big
 	tiptoe 0 -a --inplace src/ dst
