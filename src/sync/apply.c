@@ -151,7 +151,7 @@ static int apply_hard_link(
 	struct tt_worker *worker, struct tt_dir *dir, const struct tt_task *task, const char *path)
 {
 	struct tt_engine *engine = worker->engine;
-	char leader[PATH_MAX], temp[TT_STAGE_NAME_SIZE];
+	char leader[PATH_MAX * 2], temp[TT_STAGE_NAME_SIZE];
 	const char *slash = strrchr(path, '/');
 	int r;
 
@@ -284,7 +284,7 @@ static void apply_follow(struct tt_worker *worker, struct tt_follower *follower)
 {
 	struct tt_engine *engine = worker->engine;
 	struct tt_linkset_group *group = follower->task.group;
-	char path[PATH_MAX];
+	char path[PATH_MAX * 2];
 	int promoted = 1;
 
 	tt_engine_path(follower->dir, follower->task.wanted->name, path, sizeof path);

@@ -93,6 +93,13 @@ static void lister_open_destination(struct tt_engine *engine, struct tt_dir *dir
 {
 	if (!dir->parent || !dir->exists || dir->parent->destination_fd < 0)
 		return;
+	/* An ordinary user's own, closed to its owner: opened as the plan does with those that lack
+	 * only the right to write, and closed again at the end. Only where that comes: not in a
+	 * walk that only deletes. */
+	if ((dir->existing.mode & 0500) != 0500 && engine->copying_pass && !engine->policy.dry_run
+		&& !engine->policy.overrides_modes)
+		(void)tt_fd_chmod_at(dir->parent->destination_fd, dir->name,
+			(dir->existing.mode & 07777) | 0700);
 	int fd = tt_fd_open_dir(dir->parent->destination_fd, dir->name);
 
 	if (fd >= 0) {

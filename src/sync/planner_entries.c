@@ -163,7 +163,7 @@ static const char *entries_type_words(uint32_t mode)
 static bool entries_is_linked(
 	struct tt_engine *engine, const char *leader, const struct tt_entry *existing)
 {
-	char parent[PATH_MAX];
+	char parent[PATH_MAX * 2];
 	const char *slash = strrchr(leader, '/');
 	struct statx stx;
 
@@ -204,11 +204,12 @@ static bool entries_follow(struct planner_entries *entries, struct tt_task *task
 {
 	struct tt_engine *engine = entries->engine;
 	struct tt_dir *dir = entries->dir;
-	char leader[PATH_MAX];
+	char leader[PATH_MAX * 2];
 	struct tt_follower *follower = malloc(sizeof *follower);
 
 	if (!follower || strlen(tt_linkset_leader(task->group)) >= sizeof leader) {
 		free(follower);
+		task->group = NULL; /* it must not settle the group as if it led it */
 		return false;
 	}
 	strcpy(leader, tt_linkset_leader(task->group));
@@ -267,6 +268,12 @@ static bool entries_hard_link(struct planner_entries *entries, struct tt_task *t
 	const struct tt_entry *wanted = task->wanted;
 	char path[PATH_MAX * 2];
 
+	/* Links are made by path, and messages have no more either. */
+	if (strlen(entries->dir->path) + strlen(wanted->name) + 2 > sizeof path) {
+		tt_engine_fail(engine, "linking, so copied apart from its other names,",
+			entries->dir, wanted->name, -ENAMETOOLONG);
+		return false;
+	}
 	tt_engine_path(entries->dir, wanted->name, path, sizeof path);
 	const struct tt_linkset_key key = tt_order_link_key(entries->dir, wanted);
 	int r = tt_linkset_enter(engine->links, &key, path, &task->group);

@@ -139,3 +139,33 @@ for i in range(20000):
 	"$TREECMP" s t
 	(cd t && timeout 60 "$TIPTOE" -aHn ../s/ ./)
 }
+
+# rsync gives up at 4,096 bytes of path.
+@test "-H: names whose paths are longer than the kernel takes are links, too long ones are told" {
+	local levels
+	for levels in 25 45; do
+		rm -rf s d
+		python3 - "$levels" <<'PYTHON'
+import os, sys
+os.mkdir("s")
+os.chdir("s")
+for i in range(int(sys.argv[1])):
+    os.mkdir("d" * 200)
+    os.chdir("d" * 200)
+open("a", "w").write("a")
+os.link("a", "b")
+os.mkdir("k")
+os.link("a", "k/c")
+PYTHON
+		code=0
+		"$TIPTOE" -aH s/ d/ 2>err || code=$?
+		if ((levels == 25)); then
+			[ "$code" == 0 ]
+			[ "$(find d -type f -links 3 | wc -l)" == 3 ]
+		else
+			[ "$code" == 23 ]
+			[ "$(find d -type f | wc -l)" == 3 ]
+			grep -q "File name too long" err
+		fi
+	done
+}

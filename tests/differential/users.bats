@@ -120,3 +120,19 @@ load compare
 	compare_unordered -rc ../s/one/ ../s/two/ ./
 	chmod 755 s/one/sub
 }
+
+@test "directories at the destination that the user has closed are opened while they are written to" {
+	local mode options
+	mkdir -p s/k/below
+	echo 1 | tee s/k/f >s/k/below/g
+	settle s
+	for mode in 0 100 300 400 500; do
+		for options in -a -rpt "-a --delete" "-aH --delete-delay"; do
+			both "rm -rf d; mkdir -p d/k/below; echo x > d/k/extra; settle d; chmod $mode d/k/below d/k"
+			as_user
+			# shellcheck disable=SC2086
+			compare_unordered $options -i ../s/ d/ || return 1
+			both 'chmod 700 d/k d/k/below'
+		done
+	done
+}
