@@ -14,10 +14,14 @@ void tt_turn_take(
 	if (worker->has_turn || worker->engine->policy.cache.mode == TT_CACHE_KEEP
 		|| volume->neutral.method == TT_RESIDENCY_NONE)
 		return;
+	bool taken = tt_neutral_turn_try(&volume->turns, &turn->turn, ino);
+
+	if (!taken && worker->arriving)
+		return;
 	worker->has_turn = true;
 	turn->volume = volume;
 	turn->worker = worker;
-	if (tt_neutral_turn_try(&volume->turns, &turn->turn, ino))
+	if (taken)
 		return;
 	tt_arrive_submit(worker);
 	tt_neutral_turn_wait(&volume->turns, &turn->turn, ino);

@@ -19,8 +19,9 @@ struct tt_turn {
 };
 
 /* Takes the worker's turn with a file of the volume; may sleep, and then submits the worker's batch
- * first: whoever has the turn may need its budget. A worker that has one already (in the middle of
- * a copy something arrives that has to be copied) goes on without: nobody waits in a circle. */
+ * first: whoever has the turn may need its budget. A worker that has one already, or that is in the
+ * middle of an arrival, which the one with the turn may wait for, goes on without: nobody waits in
+ * a circle. */
 void tt_turn_take(
 	struct tt_turn *turn, struct tt_worker *worker, struct tt_volume *volume, uint64_t ino);
 
