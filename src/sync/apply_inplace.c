@@ -512,7 +512,8 @@ void tt_inplace_tell(struct tt_engine *engine, const struct tt_dir *dir, const c
 		[TT_INPLACE_REST_MIXTURE] =
 			"was being written in place: it may be part old and part new",
 		[TT_INPLACE_REST_LONGER] =
-			"was being appended to: it has what it had, and maybe a part of the rest",
+			("was being appended to: it has what it had, and may have a part of the "
+			 "rest"),
 		[TT_INPLACE_REST_PART] =
 			"was being written in place: it may have only a part of its content",
 	};
